@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.evidence import host_of
-from coordinator_model.groups.records import Exchange
+from coordinator_model.groups.records import Exchange, host_of
 from coordinator_model.wire.record import MirrorRecord
 
 ADDRESSES_KEPT: Final = 1_000

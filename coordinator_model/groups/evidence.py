@@ -8,13 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.records import ClientInfo, Exchange, host_of
 from coordinator_model.wire import API_NAMES, error_name
-
-
-def host_of(address: str) -> str:
-    """Return the host of ``host:port``, or the whole address if it has no port."""
-    return address.rpartition(":")[0] or address
 
 
 def client_text(actor: ClientInfo) -> str:

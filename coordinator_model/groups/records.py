@@ -26,6 +26,16 @@ class ClientInfo(NamedTuple):
     connection: str
     principal: str = ""
 
+    @property
+    def named(self) -> tuple[str | None, str]:
+        """Client id and host, by which a process is known again after a restart; another one may have the same."""
+        return self.client_id, host_of(self.address)
+
+
+def host_of(address: str) -> str:
+    """Return the host of ``host:port``, or the whole address if it has no port."""
+    return address.rpartition(":")[0] or address
+
 
 NOBODY: Final = ClientInfo(None, "", "", "")
 

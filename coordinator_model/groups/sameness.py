@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from coordinator_model.groups.evidence import host_of
-from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.records import ClientInfo, Exchange, host_of
 from coordinator_model.settings import Settings
 
 _TIMES_KEPT: Final = 32
@@ -35,7 +34,7 @@ class WithConnections(Protocol):
 
 
 def _is_same(group: WithConnections, dead: ClientInfo, actor: ClientInfo) -> bool:  # noqa: ARG001
-    return dead.client_id is not None and dead.client_id == actor.client_id and host_of(dead.address) == host_of(actor.address)
+    return dead.client_id is not None and dead.named == actor.named
 
 
 def _is_namesake(group: WithConnections, dead: ClientInfo, actor: ClientInfo) -> bool:

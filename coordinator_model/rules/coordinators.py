@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.trackers.coordinator_changes import (
 )
 from coordinator_model.groups.classic.trackers.coordinator_records import LostCoordinator, Signs
 from coordinator_model.groups.events import Mismatched
-from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, the_client, whom
 from coordinator_model.rules.internal_errors import C_08
@@ -235,9 +235,9 @@ def _may_be_sent_right(group: ClassicGroup, exchange: Exchange, lost: LostCoordi
 def _came_back(group: ClassicGroup, lost: LostCoordinator) -> list[Member]:
     """Return the members at the loss of the coordinator whose clients were accepted since, under any id."""
     since = [member for member in group.present_members() if (member.proven_us or 0) >= lost.returned_us]
-    clients = {(member.actor.client_id, host_of(member.actor.address)) for member in since}
+    clients = {member.actor.named for member in since}
     members = [group.members[id_] for id_ in lost.members if id_ in group.members]
-    return [member for member in members if (member.actor.client_id, host_of(member.actor.address)) in clients]
+    return [member for member in members if member.actor.named in clients]
 
 
 def _lost_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:

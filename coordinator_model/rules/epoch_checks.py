@@ -107,7 +107,7 @@ def _goes_on_as(group: EpochGroupData, member: EpochMember, other: EpochMember) 
     connection = member.actor.connection
     if connection in group.connections and connection != other.actor.connection:
         return False
-    same = client_text(other.actor) == client_text(member.actor)
+    same = other.actor.named == member.actor.named
     return other is not member and same and bool(other.joins) and other.joins[-1] > member.last_frame_us
 
 

@@ -22,8 +22,8 @@ from coordinator_model.groups.events import (
     OverCapacity,
     Refused,
 )
-from coordinator_model.groups.evidence import client_text, host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import Exchange
+from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
+from coordinator_model.groups.records import Exchange, host_of
 from coordinator_model.groups.sameness import CameBackDead
 from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, about, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving

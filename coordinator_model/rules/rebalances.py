@@ -17,7 +17,7 @@ from coordinator_model.groups.classic.trackers.sessions import has_come_again, h
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.events import Refused, ToldToRejoin
-from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member
 from coordinator_model.rules.base import (
     Breach,
@@ -173,7 +173,7 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
 
 def _came_again(group: ClassicGroup, id_: str, abandoned: AbandonedRequest) -> str:
     """Return that the client of a ghost has asked again under another id, as a clause."""
-    client = abandoned.actor.client_id, host_of(abandoned.actor.address)
+    client = abandoned.actor.named
     return ", and came again under a new id" if has_come_again(group, id_, client, abandoned.at_us) else ""
 
 

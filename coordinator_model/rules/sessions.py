@@ -31,7 +31,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import FellSilent, Replaced, Throttled
-from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import (
     Breach,
@@ -213,10 +213,10 @@ def _goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
     changes = group.coordinator_changes
     lost = changes.lost if changes.lost is not None and (changes.lost.searching or changes.lost_with_others(group)) else None
     lost_ids = lost.members if lost is not None and member.id in lost.members else None
-    client = member.actor.client_id, host_of(member.actor.address)
+    client = member.actor.named
     return any(
         other.actor.connection == member.actor.connection
-        or (lost_ids is not None and other.id not in lost_ids and (other.actor.client_id, host_of(other.actor.address)) == client)
+        or (lost_ids is not None and other.id not in lost_ids and other.actor.named == client)
         for other in group.members.values()
         if other is not member and other.last_frame_us > member.last_frame_us
     )

@@ -22,8 +22,8 @@ from coordinator_model.groups.events import (
     Returned,
     WentOnFenced,
 )
-from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
-from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember
+from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember, host_of
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, admission, who, whom
 from coordinator_model.rules.epoch_checks import (
     goes_on_fenced,
@@ -78,7 +78,7 @@ def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
 
 def _duplicate(group: ClassicGroup, exchange: Exchange, instance: StaticMember, before: ClientInfo, observed: str) -> Breach:
     """Return the breach of two processes, of which one (``before``) held the instance before the other requested it."""
-    named = {(one.client_id, host_of(one.address)) for one in (before, exchange.actor)}
+    named = {one.named for one in (before, exchange.actor)}
     others = {(client_id, host_of(address)) for _, _, client_id, address in instance.fenced} - named
     more = f" and {len(others)} more" if others else ""
     return Breach(

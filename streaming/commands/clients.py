@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from coordinator_model.finding import Finding
-from coordinator_model.groups.evidence import host_of
+from coordinator_model.groups.records import host_of
 from coordinator_model.settings import Settings
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.record import Kind, MirrorRecord

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
-from coordinator_model.groups.evidence import client_text, host_of, request_evidence
-from coordinator_model.groups.records import Exchange, JoinFacts
+from coordinator_model.groups.evidence import client_text, request_evidence
+from coordinator_model.groups.records import Exchange, JoinFacts, host_of
 
 KEPT: Final = 16
 SPAN_US: Final = 900_000_000  #: those whose connection ended longer ago are dropped

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
-from coordinator_model.groups.evidence import host_of
+from coordinator_model.groups.records import host_of
 from coordinator_model.groups.recurring.frames import frame_of
 
 KEPT: Final = 16

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coordinator_model.groups.classic.trackers.sessions import has_come_again, hung_up_since
-from coordinator_model.groups.evidence import host_of
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.groups.sameness import Dead, came_back
 from coordinator_model.groups.tracker import Event
@@ -46,7 +45,7 @@ def gave_up_joining(group: ClassicGroup, member: Member) -> bool:
     abandoned = member.abandoned_request
     if abandoned is None or abandoned.api_key != JOIN_GROUP:
         return False
-    client = member.actor.client_id, host_of(member.actor.address)
+    client = member.actor.named
     return has_come_again(group, member.id, client, abandoned.at_us) and lives_on(group, member)
 
 
@@ -57,7 +56,7 @@ def lives_on(group: ClassicGroup, member: Member) -> bool:
     starts; or it asks on a connection that it had before; or such a connection is open that no other member uses.
     """
     ended_us = member.disconnected_us
-    client = member.actor.client_id, host_of(member.actor.address)
+    client = member.actor.named
     searched = next((known for known in group.sessions.searches if known[:2] == client and known[2] > ended_us), None)
     if searched is not None:
         return 0 < searched[3] <= ended_us
@@ -66,7 +65,7 @@ def lives_on(group: ClassicGroup, member: Member) -> bool:
         return True
     used = {one.actor.connection for one in group.members.values()}
     return any(
-        0 < line.last_response_us <= ended_us and (line.actor.client_id, host_of(line.actor.address)) == client
+        0 < line.last_response_us <= ended_us and line.actor.named == client
         for connection, line in group.connections.items()
         if connection not in used
     )

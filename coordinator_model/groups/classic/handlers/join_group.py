@@ -15,8 +15,17 @@ from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.positions import GENERATION
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.events import Answered, Regressed, Replaced, Returned
-from coordinator_model.groups.evidence import host_of, response_evidence
-from coordinator_model.groups.records import REPLACEMENTS_KEPT, Exchange, Generation, IssuedId, JoinFacts, Member, StaticMember
+from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.records import (
+    REPLACEMENTS_KEPT,
+    Exchange,
+    Generation,
+    IssuedId,
+    JoinFacts,
+    Member,
+    StaticMember,
+    host_of,
+)
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
@@ -71,8 +80,7 @@ def _note_idle(member: Member, exchange: Exchange, ask: JoinFacts) -> None:
 def _was_fenced(instance: StaticMember, exchange: Exchange) -> bool:
     actor = exchange.actor
     return any(
-        at_us <= exchange.inv_us
-        and (connection == actor.connection or (client_id == actor.client_id and host_of(address) == host_of(actor.address)))
+        at_us <= exchange.inv_us and (connection == actor.connection or (client_id, host_of(address)) == actor.named)
         for at_us, connection, client_id, address in instance.fenced
     )
 

@@ -25,7 +25,7 @@ from coordinator_model.groups.classic.trackers.coordinator_records import (
     signs_of,
 )
 from coordinator_model.groups.coordinator_addresses import are_one
-from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -264,9 +264,9 @@ class CoordinatorChanges:
         """
         if not lost.searching and exchange.inv_us > lost.since_us + lost.session_ms * 500:
             return
-        client = exchange.actor.client_id, host_of(exchange.actor.address)
+        client = exchange.actor.named
         members = (group.members[id_].actor for id_ in lost.members if id_ in group.members)
-        known = {(actor.client_id, host_of(actor.address)) for actor in members}
+        known = {actor.named for actor in members}
         if client in known:
             frame = request_evidence(exchange)
             searching = lost.searching if client in lost.searching else (*lost.searching, client)

@@ -8,9 +8,7 @@ from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.events import (
     IdUnused,
 )
-from coordinator_model.groups.evidence import host_of
 from coordinator_model.groups.records import (
-    ClientInfo,
     Exchange,
     Generation,
     JoinFacts,
@@ -35,10 +33,6 @@ _HOUR_US: Final = 3_600_000_000
 
 def skew_us(group: GroupData) -> int:
     return group.settings.clock_skew_ms * 1_000
-
-
-def same_client(one: ClientInfo, other: ClientInfo) -> bool:
-    return one.client_id == other.client_id and host_of(one.address) == host_of(other.address)
 
 
 def validates(group: GroupData, exchange: Exchange) -> bool:
@@ -153,11 +147,11 @@ def abandoned_joins(group: GroupData, exchange: Exchange) -> int:
         and member.instance_id is None
         and member.removed_us >= since_us
         and member.last_frame_us <= member.disconnected_us <= member.removed_us
-        and same_client(member.actor, exchange.actor)
+        and member.actor.named == exchange.actor.named
     )
     issued = sum(
         1
         for one in group.issued.values()
-        if one.issued_us >= since_us and one.actor.connection not in group.connections and same_client(one.actor, exchange.actor)
+        if one.issued_us >= since_us and one.actor.connection not in group.connections and one.actor.named == exchange.actor.named
     )
     return members + issued

@@ -23,7 +23,6 @@ from coordinator_model.groups.classic.trackers.identity_proofs import (
     in_one_life,
     never_empty,
     nothing_else_moves,
-    same_client,
     skew_us,
     unused_ids,
     validates,
@@ -45,7 +44,7 @@ from coordinator_model.groups.events import (
     OverCapacity,
     TwoRosters,
 )
-from coordinator_model.groups.evidence import host_of, request_evidence, response_evidence
+from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import (
     Ahead,
     Exchange,
@@ -56,6 +55,7 @@ from coordinator_model.groups.records import (
     Skip,
     StaticMember,
     SuspectedRefusal,
+    host_of,
 )
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -451,6 +451,6 @@ class MemberIdentity:
                 kept = list(self.refused_leaves.items())[1 - LEAVES_KEPT :]
                 self.refused_leaves = {**dict(kept), subject: times}
                 events.append(LeaveRefused(exchange, id_, instance_id, outcome, times))
-            elif member is not None and member.instance_id is not None and same_client(member.actor, exchange.actor):
+            elif member is not None and member.instance_id is not None and member.actor.named == exchange.actor.named:
                 events.append(LeftByItself(exchange, member))
         return events

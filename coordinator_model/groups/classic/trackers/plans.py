@@ -12,8 +12,7 @@ from coordinator_model.groups.classic.assignment_checks import (
     Partitions,
     Subscription,
 )
-from coordinator_model.groups.evidence import host_of
-from coordinator_model.groups.records import ClientInfo, JoinFacts, SyncFacts
+from coordinator_model.groups.records import ClientInfo, JoinFacts, SyncFacts, host_of
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.evidence import host_of, request_evidence
+from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, Generation, JoinFacts, Member
 from coordinator_model.wire.constants import TWO_STEP_JOIN_SINCE
 
@@ -58,9 +58,7 @@ class Starter(NamedTuple):
             return self.instance_id == other.instance_id
         if self.member_id and self.member_id == other.member_id:
             return True
-        if self.shared or other.shared or self.actor.client_id is None or self.actor.client_id != other.actor.client_id:
-            return False
-        return host_of(self.actor.address) == host_of(other.actor.address)
+        return not (self.shared or other.shared or self.actor.client_id is None) and self.actor.named == other.actor.named
 
     @property
     def subject(self) -> str:

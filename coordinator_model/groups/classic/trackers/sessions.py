@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.events import Throttled
-from coordinator_model.groups.evidence import host_of, request_evidence
+from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -130,7 +130,7 @@ class Sessions:
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == FIND_COORDINATOR:
-            client = exchange.actor.client_id, host_of(exchange.actor.address)
+            client = exchange.actor.named
             others = [known for known in self.searches if known[:2] != client]
             before_us = group.connections[exchange.key[0]].last_response_us
             self.searches = (*others[1 - IDS_KEPT :], (*client, exchange.inv_us, before_us))
@@ -245,8 +245,7 @@ def hung_up_since(group: GroupData, member: Member) -> int | None:
 def has_come_again(group: GroupData, member_id: str, client: tuple[str | None, str], since_us: int) -> bool:
     """Return True if a client, by id and host, has joined since then under another member id."""
     return any(
-        other.id != member_id and other.joined_us > since_us and (other.actor.client_id, host_of(other.actor.address)) == client
-        for other in group.members.values()
+        other.id != member_id and other.joined_us > since_us and other.actor.named == client for other in group.members.values()
     )
 
 
