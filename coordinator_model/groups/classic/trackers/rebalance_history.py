@@ -160,11 +160,11 @@ class RebalanceHistory:
         """Process the end of the connection on which this request waited for its response."""
         if exchange.api_key not in {JOIN_GROUP, SYNC_GROUP} or exchange.superseded or not exchange.gap_free:
             return
-        abandoned_request = self._orphan(exchange, at_us)
+        abandoned_request = self._abandoned(exchange, at_us)
         member = group.members.get(exchange.member_id)
         if member is not None:
             if exchange.key in {member.parked_join, member.parked_sync}:
-                _make_orphan(member, abandoned_request)
+                _note_abandoned(member, abandoned_request)
         elif exchange.instance_id is not None and not exchange.member_id:
             self.nameless = dict([*self.nameless.items(), (exchange.instance_id, abandoned_request)][-OTHERS_KEPT:])
 
@@ -176,7 +176,7 @@ class RebalanceHistory:
         if not exchange.member_id and not member.last_frame:
             member.actor, member.disconnected_us = exchange.actor, exchange.connection_closed_us or exchange.res_us
             member.last_frame, member.last_frame_us = API_NAMES[JOIN_GROUP], exchange.inv_us
-            _make_orphan(member, self._orphan(exchange, member.disconnected_us))
+            _note_abandoned(member, self._abandoned(exchange, member.disconnected_us))
 
     def on_gap(self, group: GroupData) -> None:
         """Drop what may have changed unseen, such as generations. What was counted stays."""
@@ -201,7 +201,7 @@ class RebalanceHistory:
             began = f"{exchange.actor.client_id}-"
             unnamed = not exchange.member_id and exchange.api_version < TWO_STEP_JOIN_SINCE
             if unnamed and member.id.startswith(began) and (exchange.connection_closed_us or 0) > since_us:
-                return self._orphan(exchange, exchange.connection_closed_us or 0)
+                return self._abandoned(exchange, exchange.connection_closed_us or 0)
         return None
 
     def rebalanced_within(self, window_us: int, now_us: int) -> int:
@@ -304,7 +304,7 @@ class RebalanceHistory:
     def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
         newest, member = group.newest_generation, group.members.get(exchange.member_id)
         if exchange.api_key == SYNC_GROUP and member is not None and not group.parked(member):
-            _make_orphan(member, self._orphan(exchange, exchange.res_us))
+            _note_abandoned(member, self._abandoned(exchange, exchange.res_us))
         if newest is None or newest.generation != exchange.generation or exchange.effective_us <= newest.proven_us:
             return  # of an earlier phase
         if self.trigger is None:
@@ -323,7 +323,7 @@ class RebalanceHistory:
             if self.birth_us is not None and newest.generation == 1:
                 self.birth_us = min(self.birth_us, exchange.effective_us)
         if body.members:
-            self._name_orphans(group, newest)
+            self._name_abandoned(group, newest)
         times = self.unsynced.get(body.member_id, 0)
         if times:
             events += (JoinedUnsynced(exchange, group.members[body.member_id], times + 1),)
@@ -366,13 +366,13 @@ class RebalanceHistory:
         if self.rebalances and self.rebalances[-1].generation == newest.generation:
             self.rebalances = (*self.rebalances[:-1], self.rebalances[-1]._replace(starter=self.finished))
 
-    def _name_orphans(self, group: GroupData, newest: Generation) -> None:
+    def _name_abandoned(self, group: GroupData, newest: Generation) -> None:
         """Assign abandoned requests without a member id: the roster now shows which ids their static members got."""
         for id_, instance_id in (newest.roster or {}).items():
             abandoned_request = self.nameless.get(instance_id) if instance_id is not None else None
             member = group.members.get(id_)
             if abandoned_request is not None and member is not None and member.joined != newest.generation:
-                _make_orphan(member, abandoned_request)
+                _note_abandoned(member, abandoned_request)
         self.nameless = {}
 
     def _synced(self, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
@@ -408,7 +408,7 @@ class RebalanceHistory:
         return (NotRecovered(exchange, self.moved_us, patience_us),)
 
     @staticmethod
-    def _orphan(exchange: Exchange, at_us: int) -> AbandonedRequest:
+    def _abandoned(exchange: Exchange, at_us: int) -> AbandonedRequest:
         ask = exchange.facts if isinstance(exchange.facts, JoinFacts) else None
         return AbandonedRequest(
             exchange.api_key,
@@ -436,7 +436,7 @@ class RebalanceHistory:
         self.minutes = tuple(sorted(known.values()))
 
 
-def _make_orphan(member: Member, abandoned_request: AbandonedRequest) -> None:
+def _note_abandoned(member: Member, abandoned_request: AbandonedRequest) -> None:
     member.abandoned_request = abandoned_request
     if member.session_timeout_ms is None:
         member.session_timeout_ms = abandoned_request.session_timeout_ms
