@@ -115,7 +115,7 @@ class EpochEvents(Recorder):
             return
         elif (
             self.current is not None
-            or self.known_of(group, member_id) != was
+            or self.known_of(group, member_id)[1:] != was[1:]  # the epoch of the group alone says nothing of the member
             or member.id in self.gone
             or exchange.generation == JOIN_EPOCH
             or exchange.api_key in {JOIN_GROUP, SYNC_GROUP}

@@ -315,6 +315,16 @@ def test_a_member_that_was_served_before_the_epoch_rose_costs_nothing_in_the_nex
     assert talk.the("rebalance_finished")["cost_member_seconds"] == 0
 
 
+def test_an_epoch_that_overlapping_heartbeats_alone_show_begins_no_rebalance(talk: Timed, pair: tuple[Client, Client]) -> None:
+    before = len(talk.events)
+    talk.at(11_000)
+    first = talk.ask(pair[0], talk.beat_request(pair[0]))
+    second = talk.ask(pair[0], talk.beat_request(pair[0]))
+    talk.answer(first, talk.given(pair[0], 3), after_ms=200)
+    talk.answer(second, talk.given(pair[0], 4), after_ms=100)
+    assert talk.kinds(before) == []  # which of them came first is not known, so neither is the member's epoch
+
+
 def test_a_gap_ends_the_rebalance_and_what_is_held_is_unknown_after_it(talk: Timed, pair: tuple[Client, Client]) -> None:
     a, b = pair
     talk.join(talk.member("c"), 20_000, 4)
