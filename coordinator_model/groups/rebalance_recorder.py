@@ -304,7 +304,7 @@ class Recorder:
         if self.in_sight or group.learning:
             return
         if self.in_sight is False:
-            self.add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": known}, frame=frame_of(exchange))
+            self.add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": known}, frame=place_of(exchange))
         self.in_sight = True
 
     def lose_sight(self, group: Recorded, at_us: int, because: str) -> None:
@@ -328,7 +328,7 @@ class Recorder:
         :param subject: what tells it from others of its kind that this frame shows.
         """
         at_us, said = exchange.res_us or exchange.inv_us, {**who.as_json(), **details}
-        self.add(group, kind, at_us, (*exchange.key, *subject), said, frame=frame_of(exchange))
+        self.add(group, kind, at_us, (*exchange.key, *subject), said, frame=place_of(exchange))
 
     @staticmethod
     def add(
@@ -349,7 +349,7 @@ class Recorder:
         group.recurring.on_event(event)
 
 
-def frame_of(exchange: Exchange) -> FramePlace:
+def place_of(exchange: Exchange) -> FramePlace:
     """Return where the response is in the mirror topic, or the request before it is answered."""
     return FramePlace(exchange.partition, exchange.offset if exchange.response_offset < 0 else exchange.response_offset)
 

@@ -38,8 +38,8 @@ from coordinator_model.groups.rebalance_recorder import (
     OpenRebalance,
     Recorder,
     TopicPartition,
-    frame_of,
     milliseconds,
+    place_of,
 )
 from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, LeaveFacts, Member
 from coordinator_model.wire.constants import (
@@ -284,7 +284,7 @@ class RebalanceEvents(Recorder):
         identity = Identity.of(starter.member_id, starter.instance_id, starter.actor)
         begun = OpenRebalance(starter.cause, identity, subject, from_generation, at_us, group.incarnation)
         begun.awaited = awaited_in(group, from_generation, at_us)
-        self.begin(group, begun, idle, starter.reason, None if shown_by is None else frame_of(shown_by))
+        self.begin(group, begun, idle, starter.reason, None if shown_by is None else place_of(shown_by))
         for join in group.waiting_joins():
             if join.member_id and join is not shown_by:
                 _note_join(group, begun.progress_of(Identity.of_sender(join)), join)
@@ -308,14 +308,14 @@ class RebalanceEvents(Recorder):
 
     def _phase_ended(self, group: GroupData, exchange: Exchange, current: OpenRebalance, phase: str, since_us: int) -> None:
         details = {"phase": phase, "took_ms": milliseconds(since_us, exchange.res_us)}
-        self.add(group, "phase_ended", exchange.res_us, (phase, *current.subject), details, frame=frame_of(exchange))
+        self.add(group, "phase_ended", exchange.res_us, (phase, *current.subject), details, frame=place_of(exchange))
 
     def _end_if_served(self, group: GroupData, exchange: Exchange) -> None:
         newest, current = group.newest_generation, self.current
         if current is None or newest is None or newest.roster is None or current.generation != newest.generation:
             return
         if all(id_ in current.members and current.members[id_].served_us for id_ in newest.roster):
-            self._end(group, exchange.res_us, SERVED, frame_of(exchange))
+            self._end(group, exchange.res_us, SERVED, place_of(exchange))
 
     def _end(self, group: GroupData, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
         current = self.current

@@ -36,7 +36,7 @@ from coordinator_model.groups.rebalance_recorder import (
     OpenRebalance,
     Recorder,
     TopicPartition,
-    frame_of,
+    place_of,
 )
 from coordinator_model.groups.records import Exchange, Partitions
 from coordinator_model.wire.constants import (
@@ -155,7 +155,7 @@ class EpochEvents(Recorder):
             elif at_epoch and not member.pending and not progress.served_us and not idles:
                 progress.served_us = exchange.res_us
         self.regain_sight(group, exchange, f"the epochs of all members are known, the newest is {group.epoch}")
-        self._end_if_served(group, exchange.res_us, frame_of(exchange))
+        self._end_if_served(group, exchange.res_us, place_of(exchange))
 
     def _compare(
         self, group: Watched, exchange: Exchange, member: EpochMember, was: Known, progress: MemberProgress | None
@@ -320,7 +320,7 @@ class EpochEvents(Recorder):
         identity = Identity("", None, None, "") if starter is None else Identity.of_member(starter)
         begun = OpenRebalance(cause, identity, exchange.key, was.group_epoch, exchange.res_us, group.incarnation, group.epoch)
         still_here = [one for one in idle if one.identity.member_id in group.members]
-        self.begin(group, begun, still_here, "", frame_of(exchange))
+        self.begin(group, begun, still_here, "", place_of(exchange))
         self.known = True
         self.before = {each: holder for each, (holder, _) in self.free.items() if holder}
         for id_, asked_us in self.joiners.items():  # since 4.3 a join may be answered with the epoch before
