@@ -34,6 +34,11 @@ def response_evidence(exchange: Exchange, error: int, generation: int | None = N
     return Evidence(exchange.partition, exchange.response_offset, *exchange.key, exchange.res_us, words)
 
 
+def exchange_evidence(exchange: Exchange) -> tuple[Evidence, Evidence]:
+    """Return the request and its response as evidence."""
+    return request_evidence(exchange), response_evidence(exchange, exchange.error)
+
+
 def _particulars(exchange: Exchange) -> str:
     return _said_by(exchange.member_id, exchange.instance_id, exchange.generation)
 

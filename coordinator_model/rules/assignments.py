@@ -7,7 +7,6 @@ differs from it. A plan applies until the next one, and so do its errors.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.assignment_checks import KEPT, AssignmentErrors
@@ -16,7 +15,7 @@ from coordinator_model.groups.classic.trackers.assignments import METADATA_AGE_U
 from coordinator_model.groups.classic.trackers.plans import BLANK, EMPTIED, SWAPPED, Suspect, is_leader, window_us
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import SyncFacts
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about, admission, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, admission, who, whom
 from coordinator_model.wording import counted, seconds
 
 _NAMED = 3  # number of items that a summary names
@@ -166,27 +165,16 @@ def suspects(group: ClassicGroup, *kinds: str) -> Iterator[Suspect]:
         yield from {one.member_id: one for one in group.assignments.suspects if one.kind in kinds}.values()
 
 
-def suspected(suspect: Suspect) -> dict[str, Any]:
-    """Return the fields of a breach that name the suspect's member."""
-    return {
-        "actor": suspect.actor,
-        "member_id": suspect.member_id,
-        "instance_id": suspect.instance_id,
-        "generation": suspect.generation,
-    }
-
-
 def _delivered(group: ClassicGroup) -> Iterator[Due]:
     for suspect in suspects(group, SWAPPED):
 
         def describe(suspect: Suspect = suspect) -> Breach:
-            return Breach(
-                suspect.member_id,
+            return Breach.of_sender(
+                suspect,
                 f"The coordinator {group.broker} gave member {suspect.member_id} {whom(suspect.actor)} of group {group.name} an "
                 f"assignment that the leader of generation {suspect.generation} did not submit for it.",
                 "the assignment in the SyncGroup answer differs from the member's entry in every SyncGroup request of the leader",
                 (suspect.frame,),
-                **suspected(suspect),
             )
 
         yield Due(suspect.at_us + window_us(group), suspect.member_id, Severity.CRITICAL, describe)
@@ -196,27 +184,26 @@ def _emptied(group: ClassicGroup) -> Iterator[Due]:
     for suspect in suspects(group, EMPTIED):
 
         def describe(suspect: Suspect = suspect) -> Breach:
-            return Breach(
-                suspect.member_id,
+            return Breach.of_sender(
+                suspect,
                 f"The coordinator {group.broker} gave member {suspect.member_id} {whom(suspect.actor)} of group {group.name} no "
                 f"assignment, although the leader of generation {suspect.generation} submitted one for it.",
                 "a SyncGroup success without an assignment; the leader's entry for the member is not empty",
                 (suspect.frame,),
-                **suspected(suspect),
             )
 
         yield Due(suspect.at_us + window_us(group), suspect.member_id, Severity.CRITICAL, describe)
     for suspect in list(suspects(group, BLANK))[:1]:
 
         def describe_blank(suspect: Suspect = suspect) -> Breach:
-            return Breach(
-                "",
+            return Breach.of_sender(
+                suspect,
                 f"All members of group {group.name} are given no assignment in generation {suspect.generation}, although they "
                 f"subscribed to topics with partitions; member {suspect.member_id} {whom(suspect.actor)} was among the first.",
                 "a SyncGroup success without an assignment; the plan has no entry that holds anything",
                 (suspect.frame,),
                 blame=Blame.CLIENT,
-                **suspected(suspect),
+                subject="",
             )
 
         yield Due(suspect.at_us + window_us(group), "", Severity.WARNING, describe_blank)
@@ -230,14 +217,13 @@ def _follower_submits(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
     if is_leader(group, plan, exchange.member_id) is not False:
         return None
     member = group.members[exchange.member_id]
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} submitted an assignment for generation {plan.generation} of group {group.name} although it was told that "
         f"{plan.leader} leads: the coordinator ignores it.",
         f"a SyncGroup request with {counted(exchange.facts.assigned, 'entry', 'entries')} from a follower",
         (*admission(member), request_evidence(exchange)),
         generation=plan.generation,
-        **about(member),
     )
 
 

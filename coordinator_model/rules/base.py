@@ -20,6 +20,27 @@ from coordinator_model.wire import CONNECT
 from coordinator_model.wording import a_or_an, begin, clock, since
 
 
+class NamedMember(Protocol):
+    """A member of a group of any type."""
+
+    id: str
+    actor: ClientInfo
+    instance_id: str | None
+
+
+class Sender(Protocol):
+    """Who sent a request, as it names itself: a request, or what was kept of one."""
+
+    @property
+    def actor(self) -> ClientInfo: ...
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def instance_id(self) -> str | None: ...
+    @property
+    def generation(self) -> int: ...
+
+
 class Breach(NamedTuple):
     """One occurrence of what a rule reports."""
 
@@ -35,6 +56,23 @@ class Breach(NamedTuple):
     certainty: Certainty | None = None
     blame: Blame | None = None
     action: str | None = None  #: what to do about the cause that was found, if it differs from the rule's own
+
+    @classmethod
+    def of_member(cls, member: NamedMember, summary: str, observed: str, evidence: tuple[Evidence, ...], **fields: Any) -> Breach:
+        """Return the breach of a member, which is its subject unless ``fields`` name another."""
+        return cls(summary=summary, observed=observed, evidence=evidence, **({"subject": member.id, **about(member)} | fields))
+
+    @classmethod
+    def of_sender(cls, sender: Sender, summary: str, observed: str, evidence: tuple[Evidence, ...], **fields: Any) -> Breach:
+        """Return the breach of a request's sender at the generation that it named; ``fields`` replace subject and generation."""
+        named = {
+            "subject": sender.member_id,
+            "actor": sender.actor,
+            "member_id": sender.member_id or None,
+            "instance_id": sender.instance_id,
+            "generation": sender.generation if sender.generation >= 0 else None,
+        }
+        return cls(summary=summary, observed=observed, evidence=evidence, **(named | fields))
 
 
 class Due(NamedTuple):
@@ -163,14 +201,6 @@ class TimerRule(Rule):
     due: Callable[[Any], Iterable[Due]]
 
 
-class NamedMember(Protocol):
-    """A member of a group of any type."""
-
-    id: str
-    actor: ClientInfo
-    instance_id: str | None
-
-
 def who(member: NamedMember) -> str:
     """Return ``member M (client C at A, software S)``, as far as it is known."""
     return f"member {member.id} {whom(member.actor)}"
@@ -222,15 +252,6 @@ def last_frame_text(member: KnownMember) -> str:
     reason = f"; it last joined because “{member.reason}”" if member.reason else ""
     last = f"; its last frame was {a_or_an(member.last_frame)} at {clock(member.last_frame_us)}" if member.last_frame else ""
     return reason + last
-
-
-def sender_fields(exchange: Exchange) -> dict[str, Any]:
-    """Return the fields of a breach that name the sender of a request."""
-    return {
-        "actor": exchange.actor,
-        "member_id": exchange.member_id or None,
-        "instance_id": exchange.instance_id,
-    }
 
 
 def sender_text(exchange: Exchange) -> str:

@@ -143,16 +143,12 @@ def _loads_long(group: ClassicGroup, loading: KeepsLoading) -> Breach | None:
 def _sync_while_loading(group: ClassicGroup, sync: SyncWhileLoading) -> Breach:
     exchange = sync.exchange
     hits = exchange.actor.software.startswith(_JAVA) or sync.times > 1
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"A SyncGroup of member {exchange.member_id} {whom(exchange.actor)} in group {group.name} was answered "
         "COORDINATOR_LOAD_IN_PROGRESS, which Java consumers hand to the application as an exception.",
         "SyncGroup answered COORDINATOR_LOAD_IN_PROGRESS",
         (request_evidence(exchange), response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
-        actor=exchange.actor,
-        member_id=exchange.member_id,
-        instance_id=exchange.instance_id,
-        generation=exchange.generation,
         severity=Severity.WARNING if hits else Severity.INFO,
     )
 

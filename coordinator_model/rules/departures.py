@@ -15,7 +15,7 @@ from coordinator_model.groups.classic.trackers.sessions import USUAL_INTERVAL_US
 from coordinator_model.groups.events import Replaced
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Member
-from coordinator_model.rules.base import Breach, about, admission, who
+from coordinator_model.rules.base import Breach, admission, who
 from coordinator_model.wire import STREAMS_ASSIGNOR
 from coordinator_model.wording import seconds
 
@@ -64,8 +64,8 @@ def static_pause(group: ClassicGroup, replaced: Replaced) -> Breach | None:
         else ""
     )
     away_us = exchange.inv_us - old.last_frame_us
-    return Breach(
-        replaced.instance.id,
+    return Breach.of_member(
+        old,
         f"Static {who(old)}, instance {replaced.instance.id}, joins group {group.name} again without its id on its own connection, "
         f"{seconds(away_us)} after its last frame: its application most likely polled too rarely, and nobody read its "
         f"partitions meanwhile.{lost}",
@@ -73,5 +73,5 @@ def static_pause(group: ClassicGroup, replaced: Replaced) -> Breach | None:
         (*admission(old), request_evidence(exchange)),
         generation=group.generation,
         certainty=Certainty.HEURISTIC,
-        **about(old),
+        subject=replaced.instance.id,
     )

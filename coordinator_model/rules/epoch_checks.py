@@ -19,7 +19,7 @@ from coordinator_model.groups.epochs.events import (
     Unlawful,
     WentSilent,
 )
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
 from coordinator_model.groups.epochs.judgement import GONE, IMPOSSIBLE, NEVER_JOINED
 from coordinator_model.groups.epochs.kinds import STREAMS
@@ -28,7 +28,7 @@ from coordinator_model.groups.epochs.silence import looks_for_coordinator
 from coordinator_model.groups.events import Answered, NewId, Throttled
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.sameness import CameBackDead
-from coordinator_model.rules.base import Breach, about, sender_fields, sender_text, who, whom
+from coordinator_model.rules.base import Breach, sender_text, who, whom
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.rules.epochs import end_text
 from coordinator_model.wire import API_NAMES, error_name
@@ -50,14 +50,13 @@ def impossible_answer(group: EpochGroupData, unlawful: Unlawful) -> Breach | Non
         return None
     exchange = unlawful.exchange
     api, named = API_NAMES[exchange.api_key], error_name(exchange.error)
-    return Breach(
-        f"{api} {named}",
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} answered {a_or_an(api)} v{exchange.api_version} of {sender_text(exchange)} in group "
         f"{group.name} with {named}, which no coordinator gives there.",
         f"{api} v{exchange.api_version} answered {named}",
-        (asked_evidence(exchange), answer_evidence(exchange)),
-        generation=exchange.generation if exchange.generation >= 0 else None,
-        **sender_fields(exchange),
+        exchange_evidence(exchange),
+        subject=f"{api} {named}",
     )
 
 
@@ -73,13 +72,12 @@ def session_ended(group: EpochGroupData, silent: WentSilent) -> Breach | None:
         return None
     if member.throttled_until_us > member.last_frame_us + group.shortest_session_ms(member) * 1_000:
         return None  # T-07 reports that
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for "
         f"{seconds(silent.at_us - member.last_frame_us)}; {_idle_text(group, silent)}.",
         f"no frame since {a_or_an(member.last_frame or 'frame')}, and no leave",
         () if member.epoch_frame is None else (member.epoch_frame,),
-        **about(member),
     )
 
 
@@ -87,15 +85,15 @@ def throttles(group: EpochGroupData, throttled: Throttled) -> Breach:
     """Return the breach of T-07."""
     exchange = throttled.exchange
     member = group.members.get(exchange.member_id)
-    return Breach(
-        exchange.member_id or exchange.actor.client_id or "",
+    return Breach.of_sender(
+        exchange,
         f"The broker {exchange.broker} throttles {whom(exchange.actor)} in group {group.name} for "
         f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_us)}: "
         "its session is at risk.",
         f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(API_NAMES[exchange.api_key])}",
         (answer_evidence(exchange),),
         generation=None if member is None else member.epoch,
-        **sender_fields(exchange),
+        subject=exchange.member_id or exchange.actor.client_id or "",
     )
 
 
@@ -129,13 +127,13 @@ def _session_text(group: EpochGroupData, member: EpochMember | None) -> str:
 def heartbeat_for_another(group: EpochGroupData, answered: Answered) -> Breach:
     """Return the breach of M-08."""
     exchange = answered.exchange
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} answered the heartbeat of {sender_text(exchange)} in group {group.name} with the member id "
         f"{answered.member_id}.",
         f"a heartbeat of {exchange.member_id} succeeded as {answered.member_id}",
-        (asked_evidence(exchange), answer_evidence(exchange)),
-        **sender_fields(exchange),
+        exchange_evidence(exchange),
+        generation=None,
     )
 
 
@@ -165,13 +163,14 @@ def instance_wanted_back(group: EpochGroupData, lost: LostInstanceRefused) -> Br
 def _two_processes(group: EpochGroupData, event: InstanceTaken | LostInstanceRefused, other_id: str, observed: str) -> Breach:
     exchange, other = event.exchange, group.members.get(other_id)
     named = who(other) if other is not None else f"member {other_id}"
-    return Breach(
-        event.instance_id,
+    return Breach.of_sender(
+        exchange,
         f"Two processes use group.instance.id {event.instance_id} in group {group.name}, and take it from each other: {named} and "
         f"{sender_text(exchange)}. {_WHY_TWO}",
         f"instance id {event.instance_id} {observed}",
         event.use.frames,
-        **sender_fields(exchange),
+        subject=event.instance_id,
+        generation=None,
     )
 
 
@@ -183,14 +182,13 @@ def goes_on_fenced(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None
         return None
     holder = group.members.get(group.instances.get(member.instance_id or "", ""))
     holds = who(holder) if holder is not None and holder is not member else "another process, which was not seen to take it,"
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} goes on in group {group.name} after it was fenced: {holds} holds group.instance.id {member.instance_id}. "
         f"{_WHY_TWO}",
         f"{counted(refusals.count, 'request')} answered FENCED_INSTANCE_ID over {seconds(lasts_us)}",
         tuple(refusals.evidence),
         generation=refusals.generation,
-        **about(member),
     )
 
 
@@ -211,7 +209,7 @@ def ids_left_behind(group: EpochGroupData, new: NewId) -> Breach | None:
         f"Client {client} joined group {group.name} under another member id, {exchange.member_id}, after it left {new.abandoned} behind "
         "within the hour without leaving: the partitions of each are idle until its session runs out.",
         f"{counted(new.abandoned, 'member id')} of one client left behind within an hour",
-        (asked_evidence(exchange), answer_evidence(exchange)),
+        exchange_evidence(exchange),
         actor=exchange.actor,
         member_id=exchange.member_id,
     )
@@ -224,15 +222,15 @@ def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
         return None
     static = f"instance {exchange.instance_id}, client" if exchange.instance_id is not None else "client"
     dead = [one for one in group.present_members() if one.id != back.member_id and died_us(group, one) is not None]
-    return Breach(
-        exchange.instance_id or client_text(exchange.actor),
+    return Breach.of_sender(
+        exchange,
         f"{begin(static)} {client_text(exchange.actor)}, went away from group {group.name} without leaving and came back "
         f"{len(times)} times since {clock(times[0])}: {_each_death(group, dead)}.",
         f"member {back.dead.id} ended without leaving, and the same {back.known_by} joined under a new member id; {len(times)} times in "
         f"{seconds(times[-1] - times[0])}",
-        (asked_evidence(exchange), answer_evidence(exchange)),
+        exchange_evidence(exchange),
         generation=group.epoch,
-        **sender_fields(exchange),
+        subject=exchange.instance_id or client_text(exchange.actor),
     )
 
 
@@ -256,14 +254,13 @@ def came_back(group: EpochGroupData, back: CameBack) -> Breach | None:
     if not member.interval_ms or back.silent_us > SLOW_TIMES * member.interval_ms * 1_000:
         return None  # it had lost its coordinator, and may have waited for that
     frames = () if back.left_frame is None else (back.left_frame,)
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} left group {group.name} {seconds(back.held_us)} after it joined and joins again "
         f"{seconds(back.exchange.res_us - back.left_us)} later: its application most likely polled too rarely.",
         "a leave later than its rebalance timeout after its join, then a join under the same member id",
         (*frames, asked_evidence(back.exchange)),
         certainty=Certainty.HEURISTIC,
-        **about(member),
     )
 
 
@@ -274,15 +271,14 @@ def does_not_rejoin(group: EpochGroupData, asked: AskedToRejoin) -> Breach | Non
     if timeout_ms is None or waited_us * 2 < timeout_ms * 1_000:
         return None
     overdue = waited_us > timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} heartbeats but does not rejoin group {group.name}: it was told to {seconds(waited_us)} ago; nobody gets "
         f"what it is to give up before; the coordinator removes it at {clock(asked.since_us + timeout_ms * 1_000)}.",
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
         tuple(member.rejoin_frames),
         generation=member.epoch,
         severity=Severity.ERROR if overdue else Severity.WARNING,
-        **about(member),
     )
 
 
@@ -295,14 +291,12 @@ def commit_after_end(group: EpochGroupData, misjudged: CommitMisjudged) -> Breac
     if member is not None:
         why = f"{end_text(member.removed)} and has not joined since"
     proof = () if member is None or member.removed_frame is None else (member.removed_frame,)
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} let {sender_text(exchange)} overwrite offsets of group {group.name} at epoch "
         f"{exchange.generation}, although that member {why}.",
         f"{a_or_an(API_NAMES[exchange.api_key])} at epoch {exchange.generation} accepted",
-        (*proof, asked_evidence(exchange), answer_evidence(exchange)),
-        generation=exchange.generation,
-        **sender_fields(exchange),
+        (*proof, *exchange_evidence(exchange)),
     )
 
 
@@ -312,14 +306,13 @@ def committed_foreign(group: EpochGroupData, foreign: CommittedForeign) -> Breac
     if foreign.times < _GOES_ON_COMMITTING:
         return None
     owned = () if foreign.owner.granted_frame is None else (foreign.owner.granted_frame,)
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} goes on committing {partitions_text(group, foreign.partitions)} in group {group.name}, which it has given "
         f"up, and which {who(foreign.owner)} owns: whoever commits last sets where the next owner begins.",
         f"{foreign.times} commits in a row of partitions that another member was assigned before",
-        (*owned, asked_evidence(exchange), answer_evidence(exchange)),
+        (*owned, *exchange_evidence(exchange)),
         generation=exchange.generation,
-        **about(member),
     )
 
 
@@ -327,14 +320,13 @@ def instance_changed(group: EpochGroupData, changed: InstanceChanged) -> Breach:
     """Return the breach of S-07."""
     exchange, member = changed.exchange, changed.member
     joined = f"as instance {member.instance_id}" if member.instance_id is not None else "without an instance id"
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} joined group {group.name} {joined}, and names the instance id {exchange.instance_id} in its "
         f"{API_NAMES[exchange.api_key]}: it cannot be fenced as it should.",
         f"one member id with two instance ids: {member.instance_id or 'none'} and {exchange.instance_id}",
         (*(() if member.epoch_frame is None else (member.epoch_frame,)), asked_evidence(exchange)),
         generation=exchange.generation if exchange.generation >= 0 else None,
-        **about(member),
     )
 
 
@@ -349,12 +341,11 @@ def subscription_flaps(group: EpochGroupData, flapped: SubscriptionFlapped) -> B
     values = {value for _, value in changes}
     if len(changes) < _CHANGES or len(values) > _VALUES:
         return None
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} goes back and forth between {len(values)} subscriptions in group {group.name}, {len(changes)} times within 15 "
         "minutes: each change makes all members rebalance.",
         f"{counted(len(changes), 'change')} between {counted(len(values), 'subscription')}",
         (asked_evidence(flapped.exchange),),
         generation=member.epoch,
-        **about(member),
     )

@@ -16,7 +16,7 @@ from coordinator_model.groups.epochs.events import (
     StaticLeaveRefused,
     WrongGroupType,
 )
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.epochs.evidence import asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.judgement import GONE, NEVER_JOINED
 from coordinator_model.groups.epochs.kinds import CONSUMER, KIND_BY_API, SHARE, STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
@@ -27,8 +27,6 @@ from coordinator_model.rules.base import (
     Due,
     FrameRule,
     TimerRule,
-    about,
-    sender_fields,
     sender_text,
     who,
     whom,
@@ -53,27 +51,27 @@ def _instance_held(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
         return None
     if holder is None or exchange.res_us - holder.accepted_us > group.shortest_session_ms(holder) * 1_000:
         return None  # it may be dead, and its session be a long one
-    return Breach(
-        exchange.instance_id or "",
+    return Breach.of_sender(
+        exchange,
         f"{begin(sender_text(exchange))} cannot join group {group.name} as {exchange.instance_id} for {seconds(lasts_us)}: {who(holder)} "
         "holds that instance id and lives.",
         f"{counted(held.times, 'join')} answered UNRELEASED_INSTANCE_ID over {seconds(lasts_us)}",
         held.frames,
-        **sender_fields(exchange),
+        subject=exchange.instance_id or "",
+        generation=None,
     )
 
 
 def _paused(group: EpochGroupData, paused: PausedLong) -> Breach:
     member = paused.member
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} of group {group.name} sent no heartbeat for {seconds(paused.pause_us)}; it was told to send one every "
         f"{seconds(member.interval_ms * 1_000)}, and is removed after a session of "
         f"{group.shortest_session_ms(member) / 1_000:g} s at the least.",
         f"{seconds(paused.pause_us)} between two heartbeats",
         (asked_evidence(paused.exchange),),
         generation=member.epoch,
-        **about(member),
     )
 
 
@@ -84,14 +82,14 @@ def _wrong_type(group: GroupModel, wrong: WrongGroupType) -> Breach | None:
         return None
     reason = f": “{wrong.text}”" if wrong.text else ""
     api = API_NAMES[exchange.api_key]
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"{begin(sender_text(exchange))} cannot take part in group {group.name}, which is of the {group.kind} type: its {api} is refused "
         f"with {error_name(exchange.error)}{reason}.",
         f"{a_or_an(api)} at epoch {exchange.generation} answered {error_name(exchange.error)}{reason}",
-        (asked_evidence(exchange), answer_evidence(exchange)),
+        exchange_evidence(exchange),
         action=_action_for(group, exchange),
-        **sender_fields(exchange),
+        generation=None,
     )
 
 
@@ -121,14 +119,13 @@ def refused_commits(group: EpochGroupData, refused: CommitRefused) -> Breach | N
     lasts_us = refusals.last_us - refusals.first_us
     if refusals.count < group.settings.zombie_refusals or lasts_us < span_us:
         return None
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} cannot save its progress in group {group.name}: {refusals.count} commits at epoch {refusals.generation} "
         f"were refused with {error_name(refusals.error)} within {seconds(lasts_us)}.",
         f"{counted(refusals.count, 'commit')} refused with {error_name(refusals.error)} over {seconds(lasts_us)}",
         tuple(refusals.evidence),
         generation=refusals.generation,
-        **about(member),
     )
 
 
@@ -141,13 +138,12 @@ def commits_again(group: EpochGroupData, member_id: str) -> bool:
 def _static_leave_refused(group: EpochGroupData, refused: StaticLeaveRefused) -> Breach:
     member = refused.member
     until_us = max(member.accepted_us, member.last_frame_us) + group.shortest_session_ms(member) * 1_000
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} left group {group.name} for a while without its instance id {member.instance_id}, and was refused: it holds "
         f"that instance id and its partitions until its session ends, {clock(until_us)} at the earliest.",
         "a heartbeat at epoch -2 without an instance id answered INVALID_REQUEST",
-        (asked_evidence(refused.exchange), answer_evidence(refused.exchange)),
-        **about(member),
+        exchange_evidence(refused.exchange),
     )
 
 
@@ -162,15 +158,13 @@ def _commit_misjudged(group: EpochGroupData, misjudged: CommitMisjudged) -> Brea
         return None  # O-02
     did = "refused" if exchange.error else "accepted"
     proof = () if member is None or member.epoch_frame is None else (member.epoch_frame,)
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} {did} a commit of {_committer(exchange)} in group {group.name} at epoch {exchange.generation}, "
         f"{_known(group, misjudged)}.",
         f"{a_or_an(API_NAMES[exchange.api_key])} at epoch {exchange.generation} {did}",
-        (*proof, asked_evidence(exchange), answer_evidence(exchange)),
-        generation=exchange.generation,
+        (*proof, *exchange_evidence(exchange)),
         severity=None if exchange.error else Severity.CRITICAL,
-        **sender_fields(exchange),
     )
 
 

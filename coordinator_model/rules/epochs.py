@@ -18,15 +18,13 @@ from coordinator_model.groups.epochs.events import (
     MalformedHeartbeat,
     Unlawful,
 )
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.judgement import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH
 from coordinator_model.groups.records import HeartbeatFacts
 from coordinator_model.rules.base import (
     Breach,
     FrameRule,
-    about,
-    sender_fields,
     sender_text,
     who,
 )
@@ -57,14 +55,13 @@ def _breach_of(group: EpochGroupData, unlawful: Unlawful) -> Breach:
     api = API_NAMES[exchange.api_key]
     asked = f"{a_or_an(api)} of {sender_text(exchange)} at epoch {exchange.generation}"
     proof = () if unlawful.proof is None else (unlawful.proof,)
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} {_did(group, unlawful, asked)}.",
         f"{api} at epoch {exchange.generation} answered {error_name(exchange.error)}",
-        (*proof, asked_evidence(exchange), answer_evidence(exchange)),
+        (*proof, *exchange_evidence(exchange)),
         generation=exchange.generation if exchange.generation > JOIN_EPOCH else None,
         certainty=Certainty.HEURISTIC if unlawful.kind == FENCED and unlawful.reloaded else None,
-        **sender_fields(exchange),
     )
 
 
@@ -96,14 +93,13 @@ def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
 def _shrank(group: EpochGroupData, shrank: EpochShrank) -> Breach:
     exchange, member = shrank.exchange, shrank.member
     frames = (*(() if member.epoch_frame is None else (member.epoch_frame,)), answer_evidence(exchange, shrank.returned))
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} answered {sender_text(exchange)} in group {group.name} with epoch {shrank.returned}, although "
         f"that member was at epoch {shrank.had} already: it has lost state.",
         f"epoch {shrank.returned} after epoch {shrank.had}",
         frames,
         generation=shrank.returned,
-        **sender_fields(exchange),
     )
 
 
@@ -111,14 +107,13 @@ def _ignores_fence(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None
     member, refusals = kept.member, kept.refusals
     if refusals.count < _REFUSED_AFTER_FENCE or refusals.error == FENCED_INSTANCE_ID:
         return None
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} goes on at epoch {refusals.generation} in group {group.name} although it was refused {refusals.count} "
         f"times in {seconds(refusals.last_us - refusals.first_us)} with {error_name(refusals.error)}.",
         f"{counted(refusals.count, 'heartbeat')} at epoch {refusals.generation} refused with {error_name(refusals.error)}, no join between",
         tuple(refusals.evidence),
         generation=refusals.generation,
-        **about(member),
     )
 
 
@@ -130,12 +125,12 @@ def _still_refused(group: EpochGroupData, member_id: str) -> bool:
 def _dirty(group: EpochGroupData, malformed: MalformedHeartbeat) -> Breach:
     exchange = malformed.exchange
     assert isinstance(exchange.facts, HeartbeatFacts)
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"{begin(sender_text(exchange))} sent a join to group {group.name} that must be refused: {exchange.facts.malformed}.",
         f"{a_or_an(API_NAMES[exchange.api_key])} at epoch 0: {exchange.facts.malformed}",
         (asked_evidence(exchange),),
-        **sender_fields(exchange),
+        generation=None,
     )
 
 
@@ -143,27 +138,25 @@ def _joins_again(group: EpochGroupData, again: JoinedAgain) -> Breach | None:
     member = again.member
     if len(member.joins) < _JOINS_A_MINUTE:
         return None
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} joined group {group.name} {len(member.joins)} times within a minute although it was a member: it forgets "
         "its epoch.",
         f"{len(member.joins)} joins with epoch 0 within {seconds(member.joins[-1] - member.joins[0])}, no refusal and no leave between",
         (answer_evidence(again.exchange),),
-        **about(member),
     )
 
 
 def _claims(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
     member = claimed.member
     granted = () if member.granted_frame is None else (member.granted_frame,)
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} claims {partitions_text(group, claimed.partitions)} in group {group.name}, which it was not assigned since "
         "it joined.",
         f"a request that lists {partitions_text(group, claimed.partitions)} as owned",
         (*granted, asked_evidence(claimed.exchange)),
         generation=claimed.exchange.generation,
-        **about(member),
     )
 
 

@@ -28,9 +28,7 @@ from coordinator_model.rules.base import (
     Due,
     FrameRule,
     TimerRule,
-    about,
     admission,
-    sender_fields,
     sender_text,
     the_client,
     who,
@@ -76,14 +74,13 @@ def _zombie_generation(group: ClassicGroup, refused: Refused) -> Breach | None:
     if refusals.last_us - proof.proven_us < patience_us:
         return None
     span = seconds(refusals.last_us - refusals.first_us)
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} keeps using generation {refusals.generation} of group {group.name} although it was refused "
         f"{refusals.count} times in {span}; the group is at generation {proof.generation}.",
         f"{refusals.count} requests at generation {refusals.generation} refused with ILLEGAL_GENERATION over {span}, no JoinGroup between",
         (*refusals.evidence, proof.proof),
         generation=refusals.generation,
-        **about(member),
     )
 
 
@@ -131,16 +128,12 @@ def _valid_refused(group: ClassicGroup, contradicted: Contradicted) -> Breach | 
     if doubt.error != ILLEGAL_GENERATION:
         return None
     exchange = contradicted.exchange
-    return Breach(
-        doubt.member_id,
+    return Breach.of_sender(
+        doubt,
         f"The coordinator {exchange.broker} refused generation {doubt.generation} to member {doubt.member_id} {whom(doubt.actor)} of group "
         f"{group.name} as illegal, while it was the group's generation before and after.",
         f"ILLEGAL_GENERATION at generation {doubt.generation}, between two successes at that generation; {doubt.text}",
         (*doubt.frames, response_evidence(exchange, 0)),
-        actor=doubt.actor,
-        member_id=doubt.member_id,
-        instance_id=doubt.instance_id,
-        generation=doubt.generation,
     )
 
 
@@ -155,15 +148,13 @@ def _two_rosters(group: ClassicGroup, two: TwoRosters) -> Breach | None:
         *([f"{', '.join(more)} beyond the other's members"] if more else ()),
         *([f"{', '.join(fewer)} missing from them"] if fewer else ()),
     ]
-    return Breach(
-        "",
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} told two leaders of group {group.name} two different versions of generation {generation}: "
         f"the second, {the_client(exchange.actor)}, was told {'; '.join(unlike) or 'other instance ids'}.",
         f"two leader answers at generation {generation} with different members, leaders or protocols",
         (known.proof, request_evidence(exchange), response_evidence(exchange, 0, generation)),
-        actor=exchange.actor,
-        member_id=exchange.member_id or None,
-        instance_id=exchange.instance_id,
+        subject="",
         generation=generation,
     )
 
@@ -216,42 +207,38 @@ def _malformed(group: ClassicGroup, malformed: Malformed) -> Breach | None:
     exchange = malformed.exchange
     outcome = error_name(exchange.error) if exchange.error else "success"
     named = repr(malformed.member_id)
-    return Breach(
-        exchange.actor.connection,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} answered a JoinGroup of {sender_text(exchange)} in group {group.name} with a contradiction: "
         f"{outcome}, at generation {malformed.generation}, to member id {named}.",
         f"JoinGroup v{exchange.api_version} answered {outcome} with generation {malformed.generation} and member id {named}",
         (request_evidence(exchange), response_evidence(exchange, exchange.error, malformed.generation)),
-        actor=exchange.actor,
-        member_id=exchange.member_id or None,
-        instance_id=exchange.instance_id,
+        subject=exchange.actor.connection,
         generation=malformed.generation,
     )
 
 
 def _other_generation(group: ClassicGroup, other: OtherGeneration) -> Breach | None:
     exchange, member = other.exchange, other.member
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} uses generation {exchange.generation} in group {group.name}, although it received {member.joined} last, "
         f"and {member.joined_before} before that, on this very connection.",
         f"{API_NAMES[exchange.api_key]} at generation {exchange.generation} after a JoinGroup success at {member.joined}",
         (*admission(member), request_evidence(exchange)),
         generation=exchange.generation,
-        **about(member),
     )
 
 
 def _collided(group: ClassicGroup, collided: Collided) -> Breach | None:
     exchange, member, known = collided.exchange, collided.member, collided.newest_generation
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} received generation {known.generation} of group {group.name} before the coordinator moved, and was accepted at "
         f"the same number, which has been issued again since, without having rejoined: the coordinator cannot tell the two apart.",
         f"{API_NAMES[exchange.api_key]} at generation {known.generation} accepted; the generation was not written before the failover",
         (*admission(member), known.proof, response_evidence(exchange, 0)),
         generation=known.generation,
-        **about(member),
     )
 
 
@@ -259,15 +246,14 @@ def _served_in_join_phase(group: ClassicGroup, verdict: Verdict) -> Breach | Non
     if "G-12" not in rules_of(verdict):
         return None
     exchange, api = verdict.exchange, API_NAMES[verdict.exchange.api_key]
-    return Breach(
-        "",
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} accepted {a_or_an(api)} of {sender_text(exchange)} in group {group.name}, although generation "
         f"{exchange.generation} has ended: {verdict.why(PHASE)}. It, or a proxy before it, withholds REBALANCE_IN_PROGRESS: the group "
         "stands still until the member rejoins or is dropped.",
         f"{api} at generation {exchange.generation} accepted; {verdict.text}",
         (*verdict.proof, request_evidence(exchange), response_evidence(exchange, 0)),
-        generation=exchange.generation,
-        **sender_fields(exchange),
+        subject="",
     )
 
 

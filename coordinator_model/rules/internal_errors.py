@@ -35,15 +35,14 @@ _SHRINK: Final = (
 def _internal_error(group: ClassicGroup, internal: InternalError) -> Breach:
     exchange = internal.exchange
     asker = f"member {exchange.member_id} " if exchange.member_id else ""
-    return Breach(
-        exchange.member_id or exchange.actor.connection,
+    return Breach.of_sender(
+        exchange,
         f"Broker {exchange.broker} answered {a_or_an(API_NAMES[exchange.api_key])} of {asker}{whom(exchange.actor)} in group "
         f"{group.name} with an internal error.",
         f"{API_NAMES[exchange.api_key]} answered {error_name(-1)}",
         (request_evidence(exchange), response_evidence(exchange, -1)),
-        actor=exchange.actor,
-        member_id=exchange.member_id or None,
-        instance_id=exchange.instance_id,
+        subject=exchange.member_id or exchange.actor.connection,
+        generation=None,
     )
 
 

@@ -8,12 +8,11 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.assignments import JoinAnswered, NoCommonProtocol, SyncAsked
 from coordinator_model.groups.classic.trackers.plans import is_foreign, same_instance
-from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import JoinFacts, SyncFacts
 from coordinator_model.rules.base import (
     Breach,
     FrameRule,
-    sender_fields,
     sender_text,
     whom,
 )
@@ -32,14 +31,14 @@ def _no_common_protocol(group: ClassicGroup, refused: NoCommonProtocol) -> Breac
     others = sorted({f"{'/'.join(member.protocols)} by {member.actor.client_id}" for member in group.present_members()})
     offers = f"; the others offer {', '.join(others[:NAMED_AT_MOST])}" if others else ""
     times = f"{refused.times} times in a row" if refused.times > 1 else "once"
-    return Breach(
-        refused.subject,
+    return Breach.of_sender(
+        exchange,
         f"{sender_text(exchange)} cannot join group {group.name}: it offers {'/'.join(ask.protocols) or 'nothing'} of type "
         f"{ask.protocol_type or 'none'}, which not all members support{offers}.",
         f"JoinGroup refused with INCONSISTENT_GROUP_PROTOCOL {times}",
-        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        exchange_evidence(exchange),
         severity=Severity.ERROR if refused.times > 1 else Severity.WARNING,
-        **sender_fields(exchange),
+        subject=refused.subject,
     )
 
 
@@ -162,16 +161,14 @@ def _skip_ignored(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
         return None
     if not plan.skipped or plan.skipped != exchange.member_id:
         return None
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"{sender_text(exchange)} leads group {group.name}, was told to skip the assignment, and submitted one nevertheless: "
         "the coordinator drops it.",
         f"a SyncGroup request with {counted(exchange.facts.assigned, 'entry', 'entries')} after SkipAssignment",
         (request_evidence(exchange),),
-        generation=exchange.generation,
         severity=Severity.WARNING,
         blame=Blame.CLIENT,
-        **sender_fields(exchange),
     )
 
 

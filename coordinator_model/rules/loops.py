@@ -32,7 +32,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
 from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
 from coordinator_model.groups.epochs.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.rules.base import Breach, FrameRule, about, admission, the_client, who
+from coordinator_model.rules.base import Breach, FrameRule, admission, the_client, who
 from coordinator_model.rules.epoch_checks import subscription_flaps
 from coordinator_model.wording import counted, seconds
 
@@ -166,14 +166,13 @@ def _never_syncs(group: ClassicGroup, joined: JoinedUnsynced) -> Breach | None:
     member = joined.member
     if joined.times < _UNSYNCED:
         return None
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} received a generation of group {group.name} {joined.times} times in a row and never asked for its assignment: "
         f"it fails between JoinGroup and SyncGroup.",
         f"{counted(joined.times, 'JoinGroup success', 'JoinGroup successes')} without a SyncGroup between",
         admission(member),
         generation=member.joined,
-        **about(member),
     )
 
 
@@ -208,14 +207,13 @@ def _ping_pong(group: ClassicGroup, alternated: SubscriptionAlternated) -> Breac
     member = alternated.member
     if alternated.changes < _ALTERNATIONS or alternated.distinct > _TOPIC_SETS:
         return None
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} goes back and forth between {counted(alternated.distinct, 'subscription')} in group {group.name}, "
         f"{alternated.changes} times within 15 minutes: each change makes all members rebalance.",
         f"{counted(alternated.changes, 'change')} between {alternated.distinct} sets of topics in its JoinGroups",
         (request_evidence(alternated.exchange),),
         generation=group.generation,
-        **about(member),
     )
 
 

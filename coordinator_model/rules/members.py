@@ -22,10 +22,10 @@ from coordinator_model.groups.events import (
     OverCapacity,
     Refused,
 )
-from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
+from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, host_of
 from coordinator_model.groups.sameness import CameBackDead
-from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, about, sender_text, the_client, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, still_refused, time_to_rejoin_us
@@ -50,15 +50,14 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
         return None
     span_us, allowed_us = refusals.last_us - refusals.first_us, time_to_rejoin_us(group, member)
     span, overdue = seconds(span_us), span_us > allowed_us
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} goes on in group {group.name} although the coordinator no longer knows it: "
         f"refused {refusals.count} times in {span} without joining again.",
         f"{counted(refusals.count, 'request')} refused with UNKNOWN_MEMBER_ID over {span}, no JoinGroup between",
         tuple(refusals.evidence),
         generation=refusals.generation,
         severity=None if overdue else Severity.WARNING,
-        **about(member),
     )
 
 
@@ -70,15 +69,12 @@ def _answered_for_another(group: ClassicGroup | EpochGroupData, answered: Answer
     if isinstance(group, EpochGroupData):
         return heartbeat_for_another(group, answered)
     exchange = answered.exchange
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} answered the JoinGroup of member {exchange.member_id} {whom(exchange.actor)} in group "
         f"{group.name} with the member id {answered.member_id}: the client takes on a foreign identity.",
         f"JoinGroup of {exchange.member_id} succeeded as {answered.member_id}",
         (request_evidence(exchange), response_evidence(exchange, 0)),
-        actor=exchange.actor,
-        member_id=exchange.member_id,
-        instance_id=exchange.instance_id,
     )
 
 
@@ -90,30 +86,23 @@ def _wrongly_unknown(group: ClassicGroup, contradicted: Contradicted) -> Breach 
         shown = "it accepted the same member before and after"
     else:
         shown = f"generation {doubt.generation}, which it was a member of, went on unbroken"
-    return Breach(
-        doubt.member_id,
+    return Breach.of_sender(
+        doubt,
         f"The coordinator {exchange.broker} denied knowing member {doubt.member_id} {whom(doubt.actor)} of group {group.name}, "
         f"although {shown}.",
         f"UNKNOWN_MEMBER_ID to a member of generation {doubt.generation}, and then a success of {contradicted.shown_by}; {doubt.text}",
         (*doubt.frames, response_evidence(exchange, 0)),
-        actor=doubt.actor,
-        member_id=doubt.member_id,
-        instance_id=doubt.instance_id,
-        generation=doubt.generation,
     )
 
 
 def _invented(group: ClassicGroup, invented: Invented) -> Breach | None:
     exchange = invented.exchange
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"{_whoever(exchange)} asked to join group {group.name} as member {exchange.member_id}, an id that this group "
         f"never issued.",
         f"JoinGroup with the member id {exchange.member_id}, which was not issued since the group began",
-        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
-        actor=exchange.actor,
-        member_id=exchange.member_id,
-        instance_id=exchange.instance_id,
+        exchange_evidence(exchange),
     )
 
 
@@ -135,15 +124,13 @@ def _mishandled(group: ClassicGroup, mishandled: IdMishandled) -> Breach | None:
     outcome = error_name(exchange.error) if exchange.error else "success"
     named = f"named the member id {exchange.member_id!r}" if exchange.member_id else "named no member id"
     static = f" and the instance id {exchange.instance_id}" if exchange.instance_id is not None else ""
-    return Breach(
-        exchange.actor.connection,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} answered a JoinGroup v{exchange.api_version} of {sender_text(exchange)} in group {group.name}, "
         f"which {named}{static}, with {outcome}.",
         f"JoinGroup v{exchange.api_version} that {named}{static} answered {outcome}",
-        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
-        actor=exchange.actor,
-        member_id=exchange.member_id or None,
-        instance_id=exchange.instance_id,
+        exchange_evidence(exchange),
+        subject=exchange.actor.connection,
     )
 
 
@@ -151,14 +138,13 @@ def _two_voices(group: ClassicGroup, alternated: HostAlternated) -> Breach | Non
     exchange, member, before = alternated.exchange, alternated.member, alternated.before
     if member.alternations < _ALTERNATIONS:
         return None
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"Two processes act as member {member.id} of group {group.name}: heartbeats alternate between {the_client(exchange.actor)}, and "
         f"{the_client(before)}; both are connected.",
         f"{counted(member.alternations, 'change')} in a row between {host_of(before.address)} and {host_of(exchange.actor.address)}",
         (request_evidence(exchange),),
         generation=exchange.generation,
-        **about(member),
     )
 
 
@@ -175,7 +161,7 @@ def _churns(group: ClassicGroup | EpochGroupData, new: NewId) -> Breach | None:
         f"{new.abandoned} behind within the hour without a LeaveGroup: each slows the others' join phases until its session runs out"
         + (f"; it uses JoinGroup v{exchange.api_version}, which cannot ask for an id first." if old else "."),
         f"{counted(new.abandoned, 'member id')} of one client left behind within an hour",
-        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        exchange_evidence(exchange),
         actor=exchange.actor,
         member_id=new.member_id,
     )
@@ -200,7 +186,7 @@ def _crash_loop(group: ClassicGroup | EpochGroupData, back: CameBackDead) -> Bre
         f"group a rebalance, and up to the session timeout{waits}, to notice.",
         f"the connection of {back.dead.id} closed without a LeaveGroup, and the same {back.known_by} joined with an empty member id; "
         f"{len(times)} times in {seconds(times[-1] - times[0])}",
-        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        exchange_evidence(exchange),
         actor=exchange.actor,
         member_id=back.member_id,
         instance_id=exchange.instance_id,
@@ -257,14 +243,13 @@ def _over_capacity(group: ClassicGroup, over: OverCapacity) -> Breach | None:
     exchange, member = over.exchange, over.member
     newest = group.newest_generation
     size = len(newest.roster) if newest is not None and newest.roster is not None else None
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} was put out of group {group.name} because the group is full"
         + (f": its last generation had {counted(size, 'member')}." if size is not None else "."),
         "GROUP_MAX_SIZE_REACHED to a JoinGroup of a member",
         (request_evidence(exchange), response_evidence(exchange, GROUP_MAX_SIZE_REACHED)),
         generation=group.generation,
-        **about(member),
     )
 
 

@@ -7,9 +7,9 @@ wrong: for a partition of another member, or at an earlier position.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Severity
+from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.trackers.commits import SimpleCommit, lived_through
@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.trackers.offsets import (
 )
 from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
+from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member
 from coordinator_model.rules.base import (
     Breach,
@@ -32,7 +32,6 @@ from coordinator_model.rules.base import (
     FrameRule,
     HeldFinding,
     TimerRule,
-    about,
     admission,
     who,
     whom,
@@ -59,20 +58,6 @@ def _partitions(named: Iterable[tuple[str, int]]) -> str:
     return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _frames(exchange: Exchange) -> tuple[Evidence, ...]:
-    return request_evidence(exchange), response_evidence(exchange, exchange.error)
-
-
-def _about(exchange: Exchange) -> dict[str, Any]:
-    """Return the fields of a breach that name a committer."""
-    return {
-        "actor": exchange.actor,
-        "member_id": exchange.member_id or None,
-        "instance_id": exchange.instance_id,
-        "generation": exchange.generation if exchange.generation >= 0 else None,
-    }
-
-
 def _name(exchange: Exchange) -> str:
     return f"member {exchange.member_id} {whom(exchange.actor)}" if exchange.member_id else f"a non-member {whom(exchange.actor)}"
 
@@ -93,15 +78,14 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
         if span_us < patience_us * 1_000:
             return None
     why = error_name(refusals.error)
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"{who(member)} cannot save its progress in group {group.name}: {counted(refusals.count, 'commit')} in {seconds(span_us)} were "
         f"refused with {why}, and it has not joined again.",
         f"{counted(refusals.count, 'commit')} at generation {refusals.generation} refused with {why} over {seconds(span_us)}, no "
         "JoinGroup between",
         tuple(refusals.evidence),
         severity=None if span_us > time_to_rejoin_us(group, member) else Severity.WARNING,
-        **_about(exchange),
     )
 
 
@@ -123,16 +107,15 @@ def _zombie_commit(group: ClassicGroup, verdict: Verdict) -> Breach | None:
         before = group.offsets.offset_before(exchange.generation, topic, partition)
         if before is not None and before != offset:
             overwritten.append(f"{topic}-{partition} {before} → {offset}")
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} let member {exchange.member_id} {whom(exchange.actor)} overwrite offsets of group "
         f"{group.name} that are no longer its own ({reported_by[0]}): "
         f"{_partitions((topic, partition) for topic, partition, _ in written)}.",
         f"{counted(len(written) + ask.left_out, 'partition')} of {a_or_an(API_NAMES[exchange.api_key])} at generation "
         f"{exchange.generation} answered with success"
         + (f"; offsets changed: {', '.join(overwritten[:_NAMED])}" if overwritten else ""),
-        (*verdict.proof, *_frames(exchange)),
-        **_about(exchange),
+        (*verdict.proof, *exchange_evidence(exchange)),
     )
 
 
@@ -141,13 +124,12 @@ def _zombie_commit(group: ClassicGroup, verdict: Verdict) -> Breach | None:
 
 def _committed_early(group: ClassicGroup, early: CommittedEarly) -> Breach:
     exchange, newest = early.exchange, early.newest_generation
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} accepted a commit of {_name(exchange)} in group {group.name} while generation "
         f"{newest.generation} had no assignment yet.",
         "an OffsetCommit succeeded between the end of the join phase and the leader's SyncGroup",
-        (newest.proof, *_frames(exchange)),
-        **_about(exchange),
+        (newest.proof, *exchange_evidence(exchange)),
     )
 
 
@@ -223,13 +205,12 @@ def _let_in(group: ClassicGroup, committer: str, commit: SimpleCommit, member: M
 
 def _committed_foreign(group: ClassicGroup, foreign: CommittedForeign) -> Breach:
     exchange = foreign.exchange
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"{_name(exchange)} commits offsets in group {group.name} for partitions that are not assigned to it: "
         f"{_partitions(foreign.partitions)}.",
         f"{counted(len(foreign.partitions), 'partition')} committed that are in neither its present nor its previous assignment",
-        _frames(exchange),
-        **_about(exchange),
+        exchange_evidence(exchange),
     )
 
 
@@ -240,24 +221,24 @@ def _committed_over(group: ClassicGroup, over: CommittedOver) -> Breach:
     stranger = _member_of(group, over.strangers[0]) if len(over.strangers) == 1 else None
     if stranger is not None:
         owner = over.rival if over.strangers[0] == over.committer else over.committer
-        return Breach(
-            subject,
+        return Breach.of_member(
+            stranger,
             f"{who(stranger)} commits offsets in generation {exchange.generation} of group {group.name} for partitions that are not its "
             f"own, and {owner} commits them, too: {_partitions(over.partitions)}.",
             f"{counted(len(over.partitions), 'partition')} committed by {over.committer} and {over.rival} in the same generation, and not "
             f"assigned to {over.strangers[0]}",
-            (*admission(stranger), *_frames(exchange)),
+            (*admission(stranger), *exchange_evidence(exchange)),
             generation=exchange.generation,
-            **about(stranger),
+            subject=subject,
         )
-    return Breach(
-        subject,
+    return Breach.of_sender(
+        exchange,
         f"Two members of group {group.name} commit the same partitions in generation {exchange.generation}: {_name(exchange)} "
         f"and {over.rival}; {_partitions(over.partitions)}.",
         f"{counted(len(over.partitions), 'partition')} committed by {over.committer} that {over.rival} had committed in "
         "the same generation",
-        _frames(exchange),
-        **_about(exchange),
+        exchange_evidence(exchange),
+        subject=subject,
     )
 
 
@@ -270,12 +251,11 @@ def _member_of(group: ClassicGroup, committer: str) -> Member | None:
 def _committed_back(group: ClassicGroup, back: CommittedBack) -> Breach:
     exchange = back.exchange
     steps = ", ".join(f"{topic}-{partition} {before} → {after}" for topic, partition, before, after in back.steps[:_NAMED])
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"{_name(exchange)} put committed offsets of group {group.name} back: {steps}.",
         f"{counted(len(back.steps), 'offset')} lower than the same member's earlier commit in generation {exchange.generation}",
-        _frames(exchange),
-        **_about(exchange),
+        exchange_evidence(exchange),
     )
 
 
@@ -300,12 +280,12 @@ def _rejected_again(group: ClassicGroup, rejected: CommitRejected) -> Breach | N
     if rejected.times < 2:
         return None
     exchange, why = rejected.exchange, error_name(rejected.error)
-    return Breach(
-        rejected.committer,
+    return Breach.of_sender(
+        exchange,
         f"{_name(exchange)} cannot save its progress in group {group.name}: its commits are refused with {why}.",
         f"{counted(rejected.times, 'commit')} in a row answered {why} for at least one partition",
         (request_evidence(exchange), response_evidence(exchange, rejected.error)),
-        **_about(exchange),
+        subject=rejected.committer,
     )
 
 

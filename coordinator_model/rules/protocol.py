@@ -25,7 +25,7 @@ from coordinator_model.groups.classic.trackers.plans import (
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
-from coordinator_model.rules.assignments import suspected, suspects
+from coordinator_model.rules.assignments import suspects
 from coordinator_model.rules.base import (
     Breach,
     Due,
@@ -33,9 +33,7 @@ from coordinator_model.rules.base import (
     Matter,
     Rule,
     TimerRule,
-    about,
     admission,
-    sender_fields,
     sender_text,
     who,
     whom,
@@ -69,13 +67,11 @@ def _syncs_for_another(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
         return None
     member = group.members[exchange.member_id] if told is not None else None
     joined_frame = admission(member)
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         summary,
         observed,
         (*joined_frame, request_evidence(exchange)),
-        generation=exchange.generation,
-        **sender_fields(exchange),
     )
 
 
@@ -97,16 +93,14 @@ def _sync_let_through(group: ClassicGroup, answered: SyncAnswered) -> Breach | N
         observed = f"a SyncGroup success that names {named}"
     else:
         return None
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         summary,
         observed,
         (request_evidence(exchange), response_evidence(exchange, 0)),
-        generation=exchange.generation,
         severity=Severity.CRITICAL,
         certainty=Certainty.CONFIRMED,
         blame=Blame.BROKER,
-        **sender_fields(exchange),
     )
 
 
@@ -121,14 +115,13 @@ def _goes_on(group: ClassicGroup) -> Iterator[Due]:
 
         def describe(member: Member = member, named: str = strange.named, at_us: int = at_us - strange.at_us) -> Breach:
             frames = admission(member)
-            return Breach(
-                member.id,
+            return Breach.of_member(
+                member,
                 f"{who(member)} goes on in group {group.name} for {seconds(at_us)} after its SyncGroup was answered under protocol "
                 f"{named}, which is not the one that it joined with.",
                 f"still a member, without a JoinGroup, {seconds(at_us)} after an answer that names {named}",
                 frames,
                 generation=member.joined,
-                **about(member),
             )
 
         yield Due(at_us, member.id, Severity.WARNING, describe)
@@ -157,16 +150,15 @@ def _impossible_error(group: ClassicGroup, failed: Failed) -> Breach | None:
         return None
     verdict = next((one for one in verdicts if one.certainty is Certainty.CERTAIN), verdicts[0])
     api, named = API_NAMES[exchange.api_key], error_name(verdict.error)
-    return Breach(
-        f"{api} {named}",
+    return Breach.of_sender(
+        exchange,
         f"{exchange.broker} answered {a_or_an(api)} v{exchange.api_version} of "
         f"{sender_text(exchange)} in group {group.name} with {named}, which no "
         "coordinator gives there.",
         f"{api} v{exchange.api_version} answered {', '.join(error_name(one.error) for one in verdicts)}; {verdict.text}",
         (*verdict.proof, request_evidence(exchange), response_evidence(exchange, verdict.error)),
-        generation=exchange.generation if exchange.generation >= 0 else None,
         certainty=verdict.certainty,
-        **sender_fields(exchange),
+        subject=f"{api} {named}",
     )
 
 
@@ -180,13 +172,12 @@ def _impossible_order(group: ClassicGroup) -> Iterator[Due]:
             observed = "a Heartbeat success beyond the newest generation in any JoinGroup answer"
 
         def describe(what: str = what, observed: str = observed, suspect: Any = suspect) -> Breach:
-            return Breach(
-                suspect.member_id,
+            return Breach.of_sender(
+                suspect,
                 f"The coordinator {group.broker} gave member {suspect.member_id} {whom(suspect.actor)} of group {group.name} at "
                 f"generation {suspect.generation} {what}.",
                 observed,
                 (suspect.frame,),
-                **suspected(suspect),
             )
 
         yield Due(suspect.at_us + window_us(group), suspect.member_id, Severity.CRITICAL, describe)
@@ -199,14 +190,15 @@ def _version_refused(group: ClassicGroup, failed: Failed) -> Breach | None:
     api = API_NAMES[exchange.api_key]
     static = exchange.instance_id is not None
     why = "its cluster's metadata version does not know group.instance.id yet" if static else "it does not support that version"
-    return Breach(
-        exchange.member_id or exchange.actor.client_id or "",
+    return Breach.of_sender(
+        exchange,
         f"{sender_text(exchange)} of group {group.name} sent {a_or_an(api)} v{exchange.api_version}, "
         f"which {exchange.broker} refused: {why}.",
         f"{api} v{exchange.api_version} answered UNSUPPORTED_VERSION",
         (request_evidence(exchange), response_evidence(exchange, 35)),
         blame=Blame.CONFIG if static else None,
-        **sender_fields(exchange),
+        subject=exchange.member_id or exchange.actor.client_id or "",
+        generation=None,
     )
 
 
@@ -240,7 +232,13 @@ def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
         said = "; ".join(f"{note}: {', '.join(who(one) for one in whose[:NAMED_AT_MOST])}" for note, whose in notes.items())
         first = next(iter(notes.values()))[0]
         frames = admission(first)
-        return Breach("", f"Timeouts in group {group.name} are odd: {said}.", "; ".join(notes), frames, **about(first))
+        return Breach.of_member(
+            first,
+            f"Timeouts in group {group.name} are odd: {said}.",
+            "; ".join(notes),
+            frames,
+            subject="",
+        )
 
     yield Due(max(member.joined_us for member in members), "", severity, describe)
 
@@ -250,13 +248,12 @@ def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
 
 def _undecodable(group: ClassicGroup, unparsable: Unparsable) -> Breach | None:
     exchange = unparsable.exchange
-    return Breach(
-        exchange.member_id or exchange.actor.client_id or "",
+    return Breach.of_sender(
+        exchange,
         f"{sender_text(exchange)} of group {group.name} sent bytes that are no consumer protocol: {unparsable.what}.",
         f"{counted(len(unparsable.raw), 'byte')}: {unparsable.raw[:24].hex(' ') or 'none at all'}",
         (request_evidence(exchange),),
-        generation=exchange.generation if exchange.generation >= 0 else None,
-        **sender_fields(exchange),
+        subject=exchange.member_id or exchange.actor.client_id or "",
     )
 
 

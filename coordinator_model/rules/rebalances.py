@@ -202,8 +202,8 @@ def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
     else:
         outcome = f"then goes on without it and keeps the place of instance {member.instance_id}"
     overdue = patience.known and waited_us > patience.us + group.settings.slack_us(patience.us // 1_000)
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} heartbeats but does not rejoin group {group.name}: it was told to {seconds(waited_us)} ago, "
         f"{waiting}; the coordinator waits for up to {seconds(patience.us)}, {_source(patience)}, and {outcome}.",
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
@@ -211,7 +211,6 @@ def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
         generation=told.exchange.generation,
         # Where a capture begins within a join phase, the requests of those who wait are not in it: what it costs is not known.
         severity=Severity.ERROR if overdue else Severity.WARNING if held[0] else Severity.INFO,
-        **about(member),
     )
 
 
@@ -268,8 +267,8 @@ def _left_behind(group: ClassicGroup, refused: Refused) -> Breach | None:
         return None
     behind_us = refusals.last_us - newest.proven_us
     overdue = behind_us > (member.rebalance_timeout_ms or group.settings.unbounded_join_ms) * 1_000
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"Static {who(member)}, instance {member.instance_id}, stayed behind at generation {refusals.generation} while group {group.name} "
         f"went on to {newest.generation} with it: its {work_of(group.protocol_type)} are its own and idle, and it does not "
         "rejoin.",
@@ -278,7 +277,6 @@ def _left_behind(group: ClassicGroup, refused: Refused) -> Breach | None:
         (*refusals.evidence, newest.proof),
         generation=refusals.generation,
         severity=Severity.ERROR if overdue else Severity.WARNING,
-        **about(member),
     )
 
 

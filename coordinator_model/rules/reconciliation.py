@@ -20,7 +20,7 @@ from coordinator_model.groups.epochs.events import (
     NoAssignment,
     UnsubscribedAssigned,
 )
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, partitions_text
+from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.reconciliation import removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
@@ -32,8 +32,6 @@ from coordinator_model.rules.base import (
     FrameRule,
     Rule,
     TimerRule,
-    about,
-    sender_fields,
     sender_text,
     who,
 )
@@ -51,14 +49,13 @@ def _double_owned(group: EpochGroupData, double: DoubleOwned) -> Breach:
     other = group.members.get(double.grant.other)
     taker = who(other) if other is not None else f"member {double.grant.other}"
     what = partitions_text(group, double.partitions)
-    return Breach(
-        holder.id,
+    return Breach.of_member(
+        holder,
         f"The coordinator {double.exchange.broker} gave {what} of group {group.name} to {taker} while {who(holder)} held it: that "
         f"member was neither asked to give it up in time nor removed, and was accepted afterwards at epoch {double.exchange.generation}.",
         f"Assigned to {double.grant.other} before {holder.id} gave it up: {what}",
         (*double.grant.frames, answer_evidence(double.exchange)),
         generation=double.exchange.generation,
-        **about(holder),
     )
 
 
@@ -99,14 +96,13 @@ def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us:
     victims = waiting_members(group, member)
     wait = Wait(NOT_GIVEN_UP, member, member.pending, member.told_us, until_us)
     waiting = f"; {len(victims)} {plural(len(victims), 'member')} may wait for it" if victims else ""
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         sentence(group, wait, begin(who(member)), f"{seconds(now_us - member.told_us)} ago", f" of group {group.name}")
         + f"{waiting}.",
         f"told at {clock(member.told_us)} at epoch {member.epoch}, not acknowledged",
         _told_frames(member),
         generation=member.epoch,
-        **about(member),
     )
 
 
@@ -143,14 +139,13 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
         def describe(member: EpochMember = member) -> Breach:
             one = "task" if group.kind == STREAMS else "partition"
             held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in waits(group)[:3])
-            return Breach(
-                member.id,
+            return Breach.of_member(
+                member,
                 f"{begin(who(member))} has had no {one} of group {group.name} since {clock(member.empty_since_us)}, longer than any "
                 f"rebalance timeout, and may wait: {held}.",
                 f"nothing assigned at epoch {member.epoch} since {clock(member.empty_since_us)}",
                 () if member.granted_frame is None else (member.granted_frame,),
                 generation=member.epoch,
-                **about(member),
             )
 
         due_us = member.empty_since_us + longest_ms * 1_000 + group.settings.slack_us(longest_ms)
@@ -170,8 +165,8 @@ def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
 
         def describe(member: EpochMember = member) -> Breach:
             held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in kept[:3])
-            return Breach(
-                member.id,
+            return Breach.of_member(
+                member,
                 f"{begin(who(member))} has had no partition of group {group.name} since {clock(member.empty_since_us)}, and may wait for "
                 f"{len(kept)} dead members: {held}.",
                 f"nothing assigned at epoch {member.epoch}, and {len(kept)} members whose connections ended keep partitions",
@@ -179,7 +174,6 @@ def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
                 generation=member.epoch,
                 action="Find out why the members named die without leaving (M-13); a shorter consumer.session.timeout.ms of the group "
                 "frees what they keep sooner.",
-                **about(member),
             )
 
         yield Due(
@@ -234,14 +228,13 @@ def _who_raises(group: EpochGroupData, rose: EpochRose) -> tuple[Blame | None, s
 def _no_assignment(group: EpochGroupData, missing: NoAssignment) -> Breach:
     exchange = missing.exchange
     asked = "join" if not exchange.generation else "full request"
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} answered the {asked} of {sender_text(exchange)} in group {group.name} without an "
         "assignment: the client goes on with what it had.",
         f"a {asked} answered at epoch {missing.epoch} without an assignment",
         (asked_evidence(exchange), answer_evidence(exchange, missing.epoch)),
         generation=missing.epoch,
-        **sender_fields(exchange),
     )
 
 
@@ -251,13 +244,14 @@ def _assignor_failed(group: EpochGroupData, failed: AssignorFailed) -> Breach | 
     exchange = failed.exchange
     reason = f": “{failed.text}”" if failed.text else ""
     api = API_NAMES[exchange.api_key]
-    return Breach(
-        "",
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} fails on heartbeats of group {group.name}, {failed.times} times in a row{reason}: no "
         "rebalance is possible.",
         f"{a_or_an(api)} answered UNKNOWN_SERVER_ERROR{reason}",
-        (asked_evidence(exchange), answer_evidence(exchange)),
-        **sender_fields(exchange),
+        exchange_evidence(exchange),
+        subject="",
+        generation=None,
     )
 
 
@@ -266,13 +260,12 @@ def _unsubscribed(group: EpochGroupData, more: UnsubscribedAssigned) -> Breach:
     subscribed = sorted(set(member.topics or ()))
     assigned = f"partitions of {' and '.join(more.foreign)}" if more.foreign else f"partitions of {more.assigned} topics"
     wants = ", ".join(subscribed) if more.foreign else f"{len(subscribed)}"
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"The coordinator {exchange.broker} assigned {assigned} to {who(member)} in group {group.name}, which subscribes to {wants}.",
         f"{more.assigned} topics assigned, {len(subscribed)} subscribed",
-        (asked_evidence(exchange), answer_evidence(exchange)),
+        exchange_evidence(exchange),
         generation=member.epoch,
-        **about(member),
     )
 
 

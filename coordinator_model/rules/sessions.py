@@ -31,14 +31,13 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import FellSilent, Replaced, Throttled
-from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import (
     Breach,
     Due,
     FrameRule,
     TimerRule,
-    about,
     admission,
     kept_waiting,
     sender_text,
@@ -64,14 +63,13 @@ def _thin_margin(group: ClassicGroup, thin: ThinMargin) -> Breach | None:
         return None
     session_us = (member.session_timeout_ms or 0) * 1_000
     pauses = ", ".join(seconds(gap_us) for gap_us in gaps_us)
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} was silent in group {group.name} for {pauses}, {len(gaps_us)} times within 15 minutes; at "
         f"{seconds(session_us)}, its session timeout, the coordinator evicts it and the group rebalances.",
         f"{seconds(gaps_us[-1])} between two heartbeats, and no other request of it between them",
         (request_evidence(thin.exchange),),
         generation=thin.exchange.generation,
-        **about(member),
     )
 
 
@@ -83,24 +81,23 @@ def _late_survivor(group: ClassicGroup, survived: Survived) -> Breach | None:
     if instance is not None and instance.replacements:
         return None  # brokers before 3.3.2 keep the session timeout of the process before
     api = API_NAMES[exchange.api_key]
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"The coordinator {exchange.broker} accepted {a_or_an(api)} of {who(member)} in group {group.name} after "
         f"{seconds(exchange.silence_us)} of silence, although its session timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}: "
         f"its session should have ended, and its {work_of(group.protocol_type)} gone to others.",
         f"{api} accepted {seconds(exchange.silence_us)} after the last frame of the member, with nothing of it waiting",
-        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        exchange_evidence(exchange),
         generation=exchange.generation if exchange.generation >= 0 else member.joined,
         severity=None if survived.witnessed else Severity.WARNING,
         certainty=None if survived.witnessed else Certainty.HEURISTIC,
-        **about(member),
     )
 
 
 def _early_eviction(group: ClassicGroup, evicted: Evicted) -> Breach | None:
     exchange, member = evicted.exchange, evicted.member
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"The coordinator {exchange.broker} does not know {who(member)} of group {group.name} any more, {seconds(evicted.silence_us)} "
         f"after it accepted it last; its session timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}, "
         "and nothing else explains it.",
@@ -109,7 +106,6 @@ def _early_eviction(group: ClassicGroup, evicted: Evicted) -> Breach | None:
         (*admission(member), response_evidence(exchange, exchange.error)),
         generation=exchange.generation,
         severity=None if exchange.api_version >= 3 else Severity.WARNING,
-        **about(member),
     )
 
 
@@ -148,8 +144,8 @@ def _died(group: ClassicGroup) -> Iterator[Due]:
 
         def describe(member: Member = member, ended_us: int = ended_us, session_us: int = session_us) -> Breach:
             waits_us = max(0, last_frame_us_of(member) + session_us - ended_us)
-            return Breach(
-                member.id,
+            return Breach.of_member(
+                member,
                 f"{begin(who(member))} in group {group.name} {how_it_went(member)}: its connection ended and it has not come back. Its "
                 f"{work_of(group.protocol_type)} are idle until its session ends, up to {seconds(waits_us)} after that.",
                 f"the connection {member.actor.connection} closed after {a_or_an(member.last_frame)} and without a LeaveGroup, and no "
@@ -157,7 +153,6 @@ def _died(group: ClassicGroup) -> Iterator[Due]:
                 admission(member),
                 generation=member.joined,
                 action=WHEN_CLOSED if closes_without_leaving(member) else None,
-                **about(member),
             )
 
         pause_us = member.heartbeat_interval_us or USUAL_INTERVAL_US
@@ -177,15 +172,14 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     if gave_up_joining(group, member):
         return None
     silence_us = silent.at_us - member.last_frame_us
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}, its session "
         f"timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}; its {work_of(group.protocol_type)} were "
         f"idle {_idle_for(group, silent)}.",
         f"no frame since {a_or_an(member.last_frame)}, and no LeaveGroup was granted",
         admission(member),
         generation=member.joined,
-        **about(member),
     )
 
 
@@ -286,7 +280,7 @@ def _slow_coordinator(group: ClassicGroup | EpochGroupData, slow: Slow) -> Breac
         f"The coordinator {exchange.broker} of group {group.name} took {seconds(slow.took_us)} to answer {a_or_an(api)} of "
         f"{sender_text(exchange)}: {why}. Evictions follow.",
         f"{api} answered after {seconds(slow.took_us)}, without throttling",
-        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
+        exchange_evidence(exchange),
         generation=group.generation,
     )
 
@@ -300,16 +294,14 @@ def _throttled(group: ClassicGroup | EpochGroupData, throttled: Throttled) -> Br
         return throttles(group, throttled)
     exchange = throttled.exchange
     api = API_NAMES[exchange.api_key]
-    return Breach(
-        _named(exchange),
+    return Breach.of_sender(
+        exchange,
         f"The broker {exchange.broker} throttles {the_client(exchange.actor)} in group {group.name} for "
         f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_us)}: "
         "its session is at risk.",
         f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(api)}",
         (response_evidence(exchange, exchange.error),),
-        actor=exchange.actor,
-        member_id=exchange.member_id or None,
-        instance_id=exchange.instance_id,
+        subject=_named(exchange),
         generation=group.generation,
     )
 
@@ -317,15 +309,13 @@ def _throttled(group: ClassicGroup | EpochGroupData, throttled: Throttled) -> Br
 def _session_refused(group: ClassicGroup, refused: SessionRefused) -> Breach:
     exchange = refused.exchange
     timeout_ms = getattr(exchange.facts, "session_timeout_ms", 0)
-    return Breach(
-        _named(exchange),
+    return Breach.of_sender(
+        exchange,
         f"The {the_client(exchange.actor)} cannot join group {group.name}: the broker {exchange.broker} does not allow its session "
         f"timeout of {seconds(timeout_ms * 1_000)}.",
         f"JoinGroup with session timeout {timeout_ms} ms refused with INVALID_SESSION_TIMEOUT",
-        (request_evidence(exchange), response_evidence(exchange, exchange.error)),
-        actor=exchange.actor,
-        member_id=exchange.member_id or None,
-        instance_id=exchange.instance_id,
+        exchange_evidence(exchange),
+        subject=_named(exchange),
     )
 
 

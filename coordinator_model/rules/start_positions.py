@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -12,7 +12,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, sender_fields, whom
+from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, whom
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import NONE
 from coordinator_model.wording import plural, seconds
@@ -26,10 +26,6 @@ def _name(exchange: Exchange) -> str:
         if exchange.member_id
         else f"A client that is no member {whom(exchange.actor)}"
     )
-
-
-def _about(exchange: Exchange) -> dict[str, Any]:
-    return {**sender_fields(exchange), "generation": exchange.generation if exchange.generation >= 0 else None}
 
 
 def _moves(steps: Iterable[Step]) -> str:
@@ -47,14 +43,14 @@ def _committed_unread(group: GroupModel, unread: CommittedUnread) -> Breach:
     why = error_name(fetch.error) if fetch.error else "no offset, although the group had committed one"
     times = "" if fetch.times == 1 else f" {fetch.times} times"
     waited_us = exchange.inv_us - fetch.last_us
-    return Breach(
-        client_text(exchange.actor),
+    return Breach.of_sender(
+        exchange,
         f"{_name(exchange)} commits offsets of group {group.name} without knowing where the group stood: its OffsetFetch was "
         f"answered {why}{times}, {seconds(waited_us)} before the commit, and was not repeated. It moves {_moves(unread.steps)}.",
         f"{len(unread.steps)} {plural(len(unread.steps), 'partition')} committed after an OffsetFetch answered {why}",
         (*fetch.frames, request_evidence(exchange), response_evidence(exchange, NONE)),
         blame=None if fetch.error else Blame.CONFIG,
-        **_about(exchange),
+        subject=client_text(exchange.actor),
     )
 
 
@@ -66,13 +62,13 @@ def _read_after_all(group: ClassicGroup | EpochGroupData, held: HeldFinding) -> 
 
 def _committed_ahead(group: GroupModel, ahead: CommittedAhead) -> Breach:
     exchange = ahead.exchange
-    return Breach(
-        client_text(exchange.actor),
+    return Breach.of_sender(
+        exchange,
         f"{_name(exchange)} moves group {group.name} further ahead than anybody can have read in the {ahead.elapsed_s} s since the "
         f"commit before: {_moves(ahead.steps)}.",
         f"{len(ahead.steps)} {plural(len(ahead.steps), 'partition')} committed more than {FASTEST_PER_S} records per second ahead",
         (request_evidence(exchange), response_evidence(exchange, NONE)),
-        **_about(exchange),
+        subject=client_text(exchange.actor),
     )
 
 

@@ -24,7 +24,7 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember, host_of
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about, admission, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, admission, who, whom
 from coordinator_model.rules.epoch_checks import (
     goes_on_fenced,
     instance_alternates,
@@ -109,13 +109,12 @@ def _goes_on(group: ClassicGroup, went_on: WentOnFenced) -> Breach | None:
     patience_us = max(_GOES_ON_US, member.heartbeat_interval_us)
     if member.frames_after_fence < 2 or member.fenced_us is None or went_on.exchange.inv_us - member.fenced_us < patience_us:
         return None
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} goes on in group {group.name} after it was fenced: {_holder(group, member)} holds group.instance.id "
         f"{member.instance_id}. {_WHY_TWO}",
         f"{member.frames_after_fence} further requests after FENCED_INSTANCE_ID",
         tuple(member.fence_frames),
-        **about(member),
     )
 
 
@@ -156,14 +155,14 @@ def _unattended(group: ClassicGroup) -> Iterator[Due]:
         return
 
     def describe() -> Breach:
-        return Breach(
-            "",
+        return Breach.of_member(
+            successor,
             f"No member leads group {group.name}: {who(successor)} took the place of the leader {leader.id} and was not told that it "
             "leads, so no member notices new topics or partitions until the next rebalance.",
             f"the leader of generation {newest.generation} was replaced by a JoinGroup before v9, and there has been no other since",
             (newest.proof, *admission(successor)),
             generation=newest.generation,
-            **about(successor),
+            subject="",
         )
 
     yield Due(leader.removed_us + _UNATTENDED_US, "", Severity.WARNING, describe)
@@ -194,14 +193,14 @@ def _absent_blocks(group: ClassicGroup) -> Iterator[Due]:
             f"instance {member.instance_id} ({who(member)}, last {a_or_an(member.last_frame)})" for member in absent[:5]
         )
         longest_us = max((member.session_timeout_ms or 0) for member in absent) * 1_000
-        return Breach(
-            "",
+        return Breach.of_member(
+            absent[0],
             f"The join phase of group {group.name} waits for static members that are away: {names}. It may take until their sessions "
             f"run out, which are up to {seconds(longest_us)} long.",
             f"in the join phase for longer than the rebalance timeout of {seconds(timeout_ms * 1_000)}; all others have asked",
             (request_evidence(oldest),),
             generation=group.generation,
-            **about(absent[0]),
+            subject="",
         )
 
     yield Due(began_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms), "", Severity.ERROR, describe)
@@ -211,27 +210,26 @@ def _inconsistent(group: ClassicGroup, inconsistent: Inconsistent) -> Breach | N
     exchange, member = inconsistent.exchange, inconsistent.member
     says = f"the instance id {exchange.instance_id}" if exchange.instance_id is not None else "no instance id"
     api = API_NAMES[exchange.api_key]
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)} of group {group.name} joined as instance {member.instance_id}, and names {says} in its {api}: "
         f"it cannot be fenced as it should.",
         f"{api} v{exchange.api_version} of instance {member.instance_id} with {says}",
         (*admission(member), request_evidence(exchange)),
         generation=exchange.generation if exchange.generation >= 0 else None,
-        **about(member),
     )
 
 
 def _left_by_itself(group: ClassicGroup, left: LeftByItself) -> Breach | None:
     exchange, member = left.exchange, left.member
-    return Breach(
-        member.instance_id or member.id,
+    return Breach.of_member(
+        member,
         f"{who(member)}, instance {member.instance_id}, left group {group.name} by itself: each of its restarts costs the group two "
         f"rebalances.",
         "LeaveGroup for a static member from its own client",
         (request_evidence(exchange), response_evidence(exchange, 0)),
         generation=member.joined,
-        **about(member),
+        subject=member.instance_id or member.id,
     )
 
 
@@ -243,17 +241,13 @@ def _owner_fenced(group: ClassicGroup, contradicted: Contradicted) -> Breach | N
         shown = "nobody took its place: it is still the holder"
     else:
         shown = f"the coordinator holds {contradicted.shown_by} for the holder, whom it had replaced"
-    return Breach(
-        doubt.member_id,
+    return Breach.of_sender(
+        doubt,
         f"The coordinator {exchange.broker} fenced member {doubt.member_id} {whom(doubt.actor)} of group {group.name}, the rightful holder "
         f"of instance id {doubt.instance_id}; {shown}.",
         f"FENCED_INSTANCE_ID to the latest holder of {doubt.instance_id}, and then an answer that shows {contradicted.shown_by} as holder; "
         f"{doubt.text}",
         (*doubt.frames, response_evidence(exchange, 0)),
-        actor=doubt.actor,
-        member_id=doubt.member_id,
-        instance_id=doubt.instance_id,
-        generation=doubt.generation,
     )
 
 
@@ -272,15 +266,15 @@ def _parked_on_dead(group: ClassicGroup) -> Iterator[Due]:
         ends_ms = member.session_timeout_ms
 
         def describe(member: Member = member, ends_ms: int = ends_ms) -> Breach:
-            return Breach(
-                member.instance_id or "",
+            return Breach.of_member(
+                member,
                 f"{who(member)}, instance {member.instance_id}, was given partitions in generation {newest.generation} of group "
                 f"{group.name} although it has been away since before: they idle until it returns or its session of "
                 f"{seconds(ends_ms * 1_000)} runs out.",
                 f"in the member list of generation {newest.generation}, without a frame since before that generation",
                 (newest.proof,),
                 generation=newest.generation,
-                **about(member),
+                subject=member.instance_id or "",
             )
 
         yield Due(newest.proven_us + ends_ms * 500, instance_id, Severity.WARNING, describe)

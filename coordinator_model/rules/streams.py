@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import GoesOnAfterStop, ShutdownAsked, StatusTold, StreamsJoinRefused
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
+from coordinator_model.groups.epochs.evidence import exchange_evidence
 from coordinator_model.groups.epochs.kinds import SHARE
 from coordinator_model.groups.epochs.statuses import (
     ASSIGNMENT_DELAYED,
@@ -27,8 +27,6 @@ from coordinator_model.rules.base import (
     FrameRule,
     Rule,
     TimerRule,
-    about,
-    sender_fields,
     sender_text,
     who,
 )
@@ -68,15 +66,15 @@ def _no_tasks(group: EpochGroupData, told: StatusTold) -> Breach | None:
     lasts = seconds(spell.last_us - spell.first_us)
     detail = f": “{told.detail}”" if told.detail else ""
     concerned = who(told.member) + " gets" if told.code == STALE_TOPOLOGY else "its members get"
-    return Breach(
-        cause.name,
+    return Breach.of_member(
+        told.member,
         f"In Streams group {group.name} {cause.text}{detail}; {concerned} no tasks for that since {clock(spell.first_us)}, {lasts} by "
         "now.",
         f"status {told.code} ({cause.name}) in {spell.times} {plural(spell.times, 'answer')} over {lasts}",
         spell.frames,
         generation=told.member.epoch,
         severity=cause.severity,
-        **about(told.member),
+        subject=cause.name,
     )
 
 
@@ -87,14 +85,14 @@ def _status_over(group: EpochGroupData, name: str) -> bool:
 def _shutdown(group: EpochGroupData, asked: ShutdownAsked) -> Breach:
     member, times = asked.member, len(asked.shutdowns)
     again = f"; {times} such requests within an hour: the application comes back and fails again" if times > 1 else ""
-    return Breach(
-        "",
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} asked the whole application of Streams group {group.name} to stop{again}.",
         f"a heartbeat with the flag to shut the application down, {times} within an hour",
         (asked.frame,),
         generation=member.epoch,
         severity=Severity.CRITICAL if times > 1 else None,
-        **about(member),
+        subject="",
     )
 
 
@@ -115,14 +113,13 @@ def _told_to_stop(group: EpochGroupData, told: StatusTold) -> Breach | None:
 
 def _goes_on(group: EpochGroupData, goes_on: GoesOnAfterStop) -> Breach:
     member = goes_on.member
-    return Breach(
-        member.id,
+    return Breach.of_member(
+        member,
         f"{begin(who(member))} goes on in Streams group {group.name} although it was told {seconds(goes_on.lasts_us)} ago that the "
         "application stops: the others stop, and it keeps its tasks.",
         f"a heartbeat {seconds(goes_on.lasts_us)} after status {SHUTDOWN_APPLICATION} (shutdown application)",
-        (asked_evidence(goes_on.exchange), answer_evidence(goes_on.exchange)),
+        exchange_evidence(goes_on.exchange),
         generation=member.epoch,
-        **about(member),
     )
 
 
@@ -130,12 +127,13 @@ def _join_refused(group: EpochGroupData, refused: StreamsJoinRefused) -> Breach:
     """Return the breach, by client: one that is started anew and refused again has another member id each time."""
     exchange = refused.exchange
     reason = error_name(exchange.error) + (f": “{refused.text}”" if refused.text else "")
-    return Breach(
-        client_text(exchange.actor),
+    return Breach.of_sender(
+        exchange,
         f"{begin(sender_text(exchange))} cannot join Streams group {group.name}: its topology is refused with {reason}.",
         f"a join with a topology answered {reason}",
-        (asked_evidence(exchange), answer_evidence(exchange)),
-        **sender_fields(exchange),
+        exchange_evidence(exchange),
+        subject=client_text(exchange.actor),
+        generation=None,
     )
 
 

@@ -8,7 +8,7 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Generation, Member
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, about, who
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, who
 from coordinator_model.rules.waiting import processed_since
 from coordinator_model.wording import clock, plural, seconds
 
@@ -58,14 +58,13 @@ def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str
     timeout_us, bounded = _timeout_us(group, member)
 
     def describe() -> Breach:
-        return Breach(
-            member.id,
+        return Breach.of_member(
+            member,
             f"{summary} (allowed {seconds(timeout_us)}).",
             f"{observed} since it received generation {newest.generation}",
             (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
             generation=newest.generation,
             certainty=None if _provably_lasts(group, newest, member.joined_us + timeout_us // 4) else Certainty.HEURISTIC,
-            **about(member),
         )
 
     yield Due(member.joined_us + timeout_us // 2, member.id, Severity.WARNING, describe)

@@ -12,7 +12,7 @@ from coordinator_model.groups.classic.trackers.coordinator_changes import (
 )
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, Generation
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, about, who, whom
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, who, whom
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.wording import a_or_an, seconds
@@ -37,15 +37,14 @@ def _unanswered(group: ClassicGroup) -> Iterator[Due]:
 
 def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
     asker = f"member {waiting.member_id} " if waiting.member_id else ""
-    return lambda: Breach(
-        waiting.member_id or waiting.actor.connection,
+    return lambda: Breach.of_sender(
+        waiting,
         f"The broker {waiting.broker} has not answered {a_or_an(API_NAMES[waiting.api_key])} of {asker}{whom(waiting.actor)} in group "
         f"{group.name} for {seconds(_HANGS_US)}, and the connection is open.",
         f"no answer to {a_or_an(API_NAMES[waiting.api_key])}, which is answered at once",
         (request_evidence(waiting),),
-        actor=waiting.actor,
-        member_id=waiting.member_id or None,
-        instance_id=waiting.instance_id,
+        subject=waiting.member_id or waiting.actor.connection,
+        generation=None,
     )
 
 
@@ -86,14 +85,13 @@ def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
 
         def describe(waiting: Exchange = waiting) -> Breach:
             member = group.members[waiting.member_id]
-            return Breach(
-                member.id,
+            return Breach.of_member(
+                member,
                 f"The coordinator {group.broker} left the JoinGroup of {who(member)} unanswered, although it is among the members of "
                 f"generation {newest.generation} of group {group.name} and no join phase is on.",
                 f"no answer to the JoinGroup {seconds(_patience_us(group))} after it was due",
                 (newest.proof, request_evidence(waiting)),
                 generation=newest.generation,
-                **about(member),
             )
 
         yield Due(since_us + _patience_us(group), member.id, Severity.ERROR, describe)
@@ -112,14 +110,13 @@ def _sync_forgotten(group: ClassicGroup) -> Iterator[Due]:
 
         def describe(waiting: Exchange = waiting) -> Breach:
             member = group.members[waiting.member_id]
-            return Breach(
-                member.id,
+            return Breach.of_member(
+                member,
                 f"The coordinator {group.broker} gave others of generation {newest.generation} of group {group.name} their assignment "
                 f"and left the SyncGroup of {who(member)} unanswered.",
                 f"no answer to the SyncGroup {seconds(_patience_us(group))} after the first was answered",
                 (request_evidence(waiting),),
                 generation=newest.generation,
-                **about(member),
             )
 
         since_us = max(newest.sync_done_us, waiting.effective_us)

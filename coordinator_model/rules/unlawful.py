@@ -7,8 +7,8 @@ from typing import Final
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.positions import GENERATION, MEMBER, PHASE, REPLACED
-from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.rules.base import Breach, HeldFinding, sender_fields, sender_text
+from coordinator_model.groups.evidence import exchange_evidence
+from coordinator_model.rules.base import Breach, HeldFinding, sender_text
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wording import a_or_an
 
@@ -33,14 +33,12 @@ def accepted(group: ClassicGroup, verdict: Verdict, rule: str, *, so: str = "") 
     api = API_NAMES[exchange.api_key]
     at = f" at generation {exchange.generation}" if exchange.generation >= 0 else ""
     answer = f"answered {error_name(exchange.error)}" if exchange.error else "accepted"
-    return Breach(
-        exchange.member_id,
+    return Breach.of_sender(
+        exchange,
         f"The coordinator {exchange.broker} accepted {a_or_an(api)}{at} from {sender_text(exchange)} in group {group.name}, although "
         f"{why}{so}.",
         f"{api}{at} {answer}; {verdict.text}",
-        (*verdict.proof, request_evidence(exchange), response_evidence(exchange, exchange.error)),
-        generation=exchange.generation if exchange.generation >= 0 else None,
-        **sender_fields(exchange),
+        (*verdict.proof, *exchange_evidence(exchange)),
     )
 
 

@@ -25,6 +25,11 @@ def answer_evidence(exchange: Exchange, returned: int | None = None) -> Evidence
     return Evidence(exchange.partition, exchange.response_offset, *exchange.key, exchange.res_us, words)
 
 
+def exchange_evidence(exchange: Exchange) -> tuple[Evidence, Evidence]:
+    """Return the request and its response as evidence."""
+    return asked_evidence(exchange), answer_evidence(exchange)
+
+
 def _particulars(exchange: Exchange) -> str:
     instance = "" if exchange.instance_id is None else f", instance {exchange.instance_id}"
     return f" member {exchange.member_id or 'without an id'}{instance}, epoch {exchange.generation}"
