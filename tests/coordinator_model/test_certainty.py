@@ -128,11 +128,6 @@ def test_what_is_confirmed_of_a_transcript_does_not_rest_on_the_estimated_state(
         assert proven(records, transcript.SETTINGS) == said
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def whatever_is_estimated(test: Callable[..., None], state: State) -> Callable[..., None]:
     @functools.wraps(test)  # with its parameters
     def run(**arguments: Any) -> None:

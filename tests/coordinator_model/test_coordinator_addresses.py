@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Certainty, Severity
 from tests.coordinator_model.conversation import Client, Conversation
@@ -13,11 +11,6 @@ from tests.coordinator_model.epochs import Epochs, foo
 
 PLAIN, TLS = "10.0.0.9:9092", "10.0.0.9:9093"
 SIMPLE: dict[str, Any] = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
-
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
 
 
 def incarnation(talk: Conversation) -> int:

@@ -15,11 +15,6 @@ from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.test_rules import live, settled, static_group
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def frames(talk: Conversation) -> dict[tuple[str, int, str, str], int]:
     return {tuple(row[:4]): row.frames for row in talk.model.counters.frames()}  # type: ignore[misc]
 

@@ -9,11 +9,6 @@ from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.test_rules import settled
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def test_G_04_sees_a_lowered_generation_also_when_another_member_was_answered_first(talk: Conversation) -> None:
     """A proxy told the leader generation 3 again, a moment after a follower had been told 5: that is no late answer."""
     a, b = settled(talk, generation=3)

@@ -9,11 +9,6 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client, Conversation
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
     """A stable group whose membership is known."""
     clients = [talk.client(name) for name in names]

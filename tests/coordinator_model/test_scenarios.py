@@ -21,11 +21,6 @@ from tests.coordinator_model.conversation import Client, Conversation
 SUBSCRIBED_TO_MORE = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=1)
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def no_errors(talk: Conversation) -> None:
     talk.settle()
     assert [finding.summary for finding in talk.findings if finding.severity.rank >= Severity.ERROR.rank] == []

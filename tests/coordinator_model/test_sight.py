@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Status
@@ -11,11 +9,6 @@ from coordinator_model.wire.record import Kind, Loss, pack_loss
 from tests.coordinator_model.conversation import Client, Conversation
 
 SECOND_US = 1_000_000
-
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
 
 
 def members(talk: Conversation) -> list[Client]:

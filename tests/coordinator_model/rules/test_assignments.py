@@ -16,11 +16,6 @@ from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation,
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def owned(generation: int, *numbers: int, version: int = 2) -> bytes:
     """A subscription to t that claims these partitions."""
     held = (wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=numbers),)

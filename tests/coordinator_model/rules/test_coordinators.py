@@ -16,11 +16,6 @@ from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conver
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
     """A stable group whose membership is known."""
     clients = [talk.client(name) for name in names]

@@ -12,11 +12,6 @@ from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conv
 from tests.coordinator_model.test_rules import live, settled
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def reply(asked: Asked, **fields: Any) -> None:
     """Any JoinGroup answer at all."""
     values: dict[str, Any] = {"generation_id": -1, "leader": "", "member_id": ""}

@@ -10,11 +10,6 @@ from tests.coordinator_model.conversation import Client, Conversation, subscript
 from tests.coordinator_model.test_rules import live, settled
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def told_to_rejoin(talk: Conversation, clients: list[Client]) -> None:
     for client in clients:
         talk.heartbeat(client, 27)

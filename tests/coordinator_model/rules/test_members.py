@@ -17,11 +17,6 @@ from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.test_rules import live, replace, settled, static_group
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def static(talk: Conversation, name: str, instance_id: str) -> Client:
     client = talk.client(name)
     client.instance_id = instance_id

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.coordinator_model.conversation import Client, Conversation
-
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
 
 
 def captured_round(talk: Conversation, seen: list[Client], past: list[Client], generation: int) -> None:

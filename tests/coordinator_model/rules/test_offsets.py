@@ -15,11 +15,6 @@ from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
     """A stable group whose membership is known, and whose assignments nobody but itself can read."""
     clients = [talk.client(name) for name in names]

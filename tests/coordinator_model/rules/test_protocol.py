@@ -14,11 +14,6 @@ from tests.coordinator_model.reference import world
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def settled(talk: Conversation, *, static: bool = False) -> list[Client]:
     a, b = group(talk, static=static)
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})

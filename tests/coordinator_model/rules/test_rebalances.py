@@ -16,11 +16,6 @@ from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.test_rules import live, settled, told_to_rejoin
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def group_of(talk: Conversation):
     return talk.model.groups.opened(("c1", talk.group))[0]
 

@@ -16,11 +16,6 @@ from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.test_rules import live, settled
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def silence(talk: Conversation, others: list[Client], ms: int) -> None:
     """Others live on, one does not."""
     for _ in range(ms // 500):

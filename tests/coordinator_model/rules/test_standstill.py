@@ -10,12 +10,6 @@ from coordinator_model.wording import clock
 from tests.coordinator_model.conversation import Asked, Client, Conversation, subscription
 from tests.coordinator_model.test_rules import live
 
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 PATIENT = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}
 """What consumers have by default: no other rule speaks within half a minute."""
 

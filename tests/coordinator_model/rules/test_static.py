@@ -12,11 +12,6 @@ from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conv
 from tests.coordinator_model.test_rules import live, replace, static_group
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def static(talk: Conversation, name: str, instance_id: str = "i") -> Client:
     client = talk.client(name)
     client.instance_id = instance_id

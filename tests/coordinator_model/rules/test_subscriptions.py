@@ -9,11 +9,6 @@ from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.conversation import Client, Conversation, subscription
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def joins(talk: Conversation, generation: int, topics: dict[Client, tuple[str, ...]]) -> None:
     """A join phase of members that subscribe so; the first one leads."""
     clients = list(topics)

@@ -23,11 +23,6 @@ pytestmark = pytest.mark.mill
 Test = Callable[..., None]
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def fails(test: Test, /, **arguments: Any) -> bool:
     """Whether the test fails in a conversation of its own."""
     if "talk" in arguments:

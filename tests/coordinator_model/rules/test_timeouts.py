@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import count
 
-import pytest
-
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
@@ -13,11 +11,6 @@ from tests.coordinator_model.rules.test_loops import arrives, told_to_rejoin
 from tests.coordinator_model.test_rules import live, settled
 
 POLL = "consumer poll timeout has expired."
-
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
 
 
 # ---------------------------------------------------------------------------------------------------- T-10

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.conversation import Client, Conversation, assignment, subscription
@@ -11,11 +9,6 @@ from tests.coordinator_model.rules.test_offsets import give
 from tests.coordinator_model.test_rules import live
 
 METADATA = "cached metadata has changed"
-
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
 
 
 def group(talk: Conversation) -> list[Client]:

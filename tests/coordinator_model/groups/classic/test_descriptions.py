@@ -13,11 +13,6 @@ from coordinator_model.finding import Blame, Certainty
 from tests.coordinator_model.conversation import Client, Conversation
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def description(members: Iterable[Client], state: str = "Stable", **fields: Any) -> wire.DescribeGroupsResponse:
     named = tuple(
         wire.DescribeGroupsResponseDescribedGroupMember(member_id=one.member_id, client_id=one.name, client_host=one.host)

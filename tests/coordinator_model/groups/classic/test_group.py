@@ -13,11 +13,6 @@ from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conv
 from tests.coordinator_model.test_rules import live, settled, static_group, told_to_rejoin
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def group_of(talk: Conversation) -> ClassicGroup:
     return talk.model.groups.opened(("c1", talk.group))[0]
 

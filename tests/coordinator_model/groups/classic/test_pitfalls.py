@@ -10,11 +10,6 @@ from tests.coordinator_model.shadow import verdicts
 from tests.coordinator_model.test_rules import live, replace, settled, static_group
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def at_generation_4(talk: Conversation) -> list[Client]:
     """A stable group that was at generation 3 until a second ago."""
     clients = settled(talk)

@@ -9,11 +9,6 @@ from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.test_rules import left_behind, live, replace, settled, static_group
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def follower(talk: Conversation, name: str) -> Client:
     """A client that was handed its member id before the capture began."""
     client = talk.client(name)

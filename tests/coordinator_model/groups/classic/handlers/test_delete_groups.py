@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator_model import wire
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.test_rules import live, settled
-
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
 
 
 def members(talk: Conversation) -> list[str]:

@@ -9,11 +9,6 @@ from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.test_rules import live, settled
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def members(talk: Conversation) -> list[str]:
     return [member["member_id"] for member in talk.group_json()["members"]]
 

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator_model import wire
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.test_rules import live, settled
-
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
 
 
 def stale_beside_a_late_sync(talk: Conversation, old: Client, member: Client) -> None:
