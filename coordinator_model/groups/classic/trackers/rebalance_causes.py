@@ -90,9 +90,17 @@ def find_starter(group: GroupData, exchange: Exchange, member: Member | None) ->
         cause = SAME_TOPICS
     else:
         cause = SUBSCRIPTION_CHANGED
-    shared = is_shared(group, exchange.actor, exchange.member_id)
-    reason = ask.reason[:REASON_KEPT]
-    return Starter(cause, exchange.member_id, exchange.instance_id, exchange.actor, shared, reason, request_evidence(exchange))
+    return _of_request(group, exchange, cause, (exchange.member_id, exchange.instance_id), ask.reason)
+
+
+def leaver(group: GroupData, exchange: Exchange, member: Member, reason: str) -> Starter:
+    """Return who began a rebalance with a LeaveGroup that names a member."""
+    return _of_request(group, exchange, MEMBER_LEFT if member.leaving else REMOVED, (member.id, member.instance_id), reason)
+
+
+def _of_request(group: GroupData, exchange: Exchange, cause: str, named: tuple[str, str | None], reason: str) -> Starter:
+    shared = is_shared(group, exchange.actor, named[0])
+    return Starter(cause, *named, exchange.actor, shared, reason[:REASON_KEPT], request_evidence(exchange))
 
 
 def is_shared(group: GroupData, actor: ClientInfo, member_id: str) -> bool:

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
     LEADER_REJOINED,
-    MEMBER_LEFT,
     NOBODY_SEEN,
     NOT_SEEN,
     PARTITIONS_ADDED,
-    REASON_KEPT,
     REMOVED,
     SAME_TOPICS,
     SESSION_EXPIRED,
@@ -28,8 +26,8 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     expired_member,
     find_starter,
     had_members,
-    is_shared,
     is_still_connected,
+    leaver,
 )
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, Generation, JoinFacts, LeaveFacts, Member
@@ -289,17 +287,7 @@ class RebalanceHistory:
                 continue
             member.abandoned_request = None
             if member.present and self.trigger is None:
-                reason = exchange.facts.reasons[index] if exchange.facts.reasons else ""
-                own = member.leaving
-                self.trigger = Starter(
-                    MEMBER_LEFT if own else REMOVED,
-                    member.id,
-                    member.instance_id,
-                    exchange.actor,
-                    is_shared(group, exchange.actor, member.id),
-                    reason[:REASON_KEPT],
-                    request_evidence(exchange),
-                )
+                self.trigger = leaver(group, exchange, member, exchange.facts.reasons[index] if exchange.facts.reasons else "")
 
     def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
         newest, member = group.newest_generation, group.members.get(exchange.member_id)
