@@ -37,10 +37,7 @@ RESOLVED = ("resolves", "is_resolved", "is_over")
 
 NAME = re.compile(r"test_((?:[A-Z]_\d\d_(?:and_)?)+)(\w+)")
 RULE_IN_NAME = re.compile(r"[A-Z]_\d\d")
-TEST_FILES = (
-    HERE / "test_rules.py",
-    *(path for path in sorted((HERE / "rules").glob("test_*.py")) if path.stem != "test_switched_off"),
-)
+TEST_FILES = tuple(path for path in sorted((HERE / "rules").glob("test_*.py")) if path.stem != "test_switched_off")
 
 
 def named_after_rules() -> Iterator[tuple[str, str, str]]:
@@ -56,8 +53,7 @@ def named_after_rules() -> Iterator[tuple[str, str, str]]:
 def functions_of_rules() -> Iterator[tuple[str, Rule, bool, Callable[..., None]]]:
     """Name of a test, its rule, whether it makes the rule speak or sees it resolved, and the test itself."""
     for path in TEST_FILES:
-        folder = "rules." if path.parent.name == "rules" else ""
-        for name, test in vars(import_module(f"tests.coordinator_model.{folder}{path.stem}")).items():
+        for name, test in vars(import_module(f"tests.coordinator_model.rules.{path.stem}")).items():
             if named := NAME.fullmatch(name):
                 for rule in RULE_IN_NAME.findall(named[1]):
                     yield name, CATALOGUE[rule.replace("_", "-")], named[2].startswith((*SPEAKS, *RESOLVED)), test

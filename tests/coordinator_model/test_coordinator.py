@@ -15,18 +15,17 @@ from coordinator_model.finding import Blame, Certainty, Finding, Status
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
-from tests.coordinator_model import test_rules
+from tests.coordinator_model.classic import left_behind, live, replace, settled, static_group, told_to_rejoin, zombie
 from tests.coordinator_model.conversation import START_US, Asked, Client, Conversation
-from tests.coordinator_model.test_rules import live, settled, zombie
 
 
 def troubled() -> Conversation:
     """A conversation with several kinds of trouble in it."""
     talk = Conversation()
-    leader, first = test_rules.static_group(talk)
-    second = test_rules.replace(talk, leader, "two")
+    leader, first = static_group(talk)
+    second = replace(talk, leader, "two")
     talk.heartbeat(first, 82)
-    test_rules.replace(talk, leader, "one")
+    replace(talk, leader, "one")
     talk.heartbeat(second, 82)
     talk.heartbeat(second, 82)
     live(talk, [leader], 5)
@@ -39,7 +38,7 @@ def troubled() -> Conversation:
     zombie(talk, old, 22)
     talk.heartbeat(old)
     talk.ask_join(leader)
-    test_rules.told_to_rejoin(talk, third, 12)
+    told_to_rejoin(talk, third, 12)
     talk.raw(third, b"\x00\x01garbage")
     talk.wait(120_000)
     return talk
@@ -662,7 +661,7 @@ def test_forgetting_a_group_resolves_what_is_still_open() -> None:
 def test_a_held_finding_that_a_late_frame_explains_is_never_heard_of() -> None:
     """Two capturers: the answer that says the broker is loading arrives after the blind success that it explains."""
     talk = Conversation()
-    old = test_rules.left_behind(talk)
+    old = left_behind(talk)
     asker = talk.client("asker")
     talk.heartbeat(old)
     talk.refuse_join(talk.ask_join(asker), 14)
@@ -674,7 +673,7 @@ def test_a_held_finding_that_a_late_frame_explains_is_never_heard_of() -> None:
 def test_a_broker_that_loads_excuses_nothing_in_another_cluster() -> None:
     """Brokers are numbered from 1 in every cluster."""
     talk = Conversation()
-    old = test_rules.left_behind(talk)
+    old = left_behind(talk)
     talk.refuse_join(talk.ask_join(talk.client("asker")), 14)
     elsewhere = talk.records.pop()._replace(cluster="c2")
     model = Coordinator(topic="mirror", partition=0)

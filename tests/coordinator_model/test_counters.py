@@ -10,9 +10,9 @@ from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import BUCKETS_S, Counters
 from coordinator_model.wire.record import Kind
+from tests.coordinator_model.classic import live, settled, static_group
 from tests.coordinator_model.conversation import START_US, Conversation, subscription
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.test_rules import live, settled, static_group
 
 
 def frames(talk: Conversation) -> dict[tuple[str, int, str, str], int]:

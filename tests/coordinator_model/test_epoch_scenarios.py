@@ -9,11 +9,11 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity
+from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.test_epochs import alone, moved, pair
 from tests.coordinator_model.streams import Shares, Streams
-from tests.coordinator_model.test_rules import settled
 
 
 @pytest.fixture

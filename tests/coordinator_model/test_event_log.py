@@ -13,8 +13,8 @@ from coordinator_model.finding import iso_utc
 from coordinator_model.group_event import FramePlace, GroupEvent
 from streaming.published.sentences import told
 from streaming.replay.timeline import Timeline
+from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import ASSIGNED, MS, START_US, Client, Conversation
-from tests.coordinator_model.test_rules import settled
 
 S = 1_000_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
+from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.test_rules import settled
 
 
 def test_G_04_sees_a_lowered_generation_also_when_another_member_was_answered_first(talk: Conversation) -> None:

@@ -6,8 +6,8 @@ from coordinator_model.finding import Status
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.rules.base import Breach
+from tests.coordinator_model.classic import live, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.test_rules import live, settled, static_group
 
 
 def told(talk: Conversation, rule: str) -> list[tuple[Status, int]]:

@@ -16,6 +16,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Severity
+from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation
 
 SUBSCRIBED_TO_MORE = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=1)
@@ -83,6 +84,33 @@ def replacement(
 
 def refused_sync(talk: Conversation, client: Client, error: int, **fields: Any) -> None:
     talk.call(client, talk.sync_request(client, [], **fields), talk.synced(error))
+
+
+def test_lawful_life_is_silent(talk: Conversation) -> None:
+    a, b = settled(talk, generation=1)
+    live(talk, [a, b], 30)
+    c = talk.client("c")
+    talk.hand_out_id(c)
+    newcomer = talk.ask_join(c)
+    talk.heartbeat(a, 27)
+    talk.heartbeat(b, 27)
+    again = [talk.ask_join(a), talk.ask_join(b)]
+    for asked in (*again, newcomer):
+        talk.joined(asked, generation=2, leader=a, roster=[a, b, c])
+    talk.sync_all([a, b, c])
+    live(talk, [a, b, c], 30)
+    talk.leave(c)
+    talk.heartbeat(a, 27)
+    talk.heartbeat(b, 27)
+    talk.round([a, b], 3)
+    live(talk, [a, b], 30)
+    talk.leave(a)
+    talk.heartbeat(b, 27)
+    talk.round([b], 4)
+    talk.leave(b)
+    talk.wait(120_000)
+    assert talk.findings == []
+    assert talk.group_json()["state"] == "Empty"
 
 
 # ---------------------------------------------------------------------------------------------------- join basics

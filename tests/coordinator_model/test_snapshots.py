@@ -31,13 +31,13 @@ from coordinator_model.settings import Settings
 from coordinator_model.snapshots import FORMAT_VERSION, SnapshotError
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
 from tests.coordinator_model import test_coordinator
+from tests.coordinator_model.classic import live, settled, static_group
 from tests.coordinator_model.conversation import START_US, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.reference.consumer_group import topic_id
 from tests.coordinator_model.rules import test_assignments, test_members, test_sessions
 from tests.coordinator_model.rules.test_coordinators import fail_over
 from tests.coordinator_model.rules.test_offsets import SIMPLE, give
-from tests.coordinator_model.test_rules import live, settled, static_group
 
 FIXTURES = Path(__file__).parent / "snapshots"
 CUT_US = START_US + 1_000_000_000

@@ -15,8 +15,8 @@ from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import tick
 from streaming.demo.broker import free_port
+from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation
-from tests.coordinator_model.test_rules import settled
 from tests.real.lab.fleet import MAKES
 from tests.real.lab.laboratory import ALL_VIOLATIONS, is_breach, run
 from tests.real.lab.monitor import Monitor

@@ -11,23 +11,10 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.trackers.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
 from coordinator_model.wire.record import Kind
+from tests.coordinator_model.classic import ask_heartbeat, live, settled
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, subscription
 
 HOUR_MS = 3_600_000
-
-
-def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
-    """A stable group whose membership is known."""
-    clients = [talk.client(name) for name in names]
-    talk.round(clients, generation)
-    return clients
-
-
-def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
-    for _ in range(seconds):
-        for client in clients:
-            talk.heartbeat(client)
-        talk.wait(1_000)
 
 
 def said(talk: Conversation, rule: str) -> bool:
@@ -37,10 +24,6 @@ def said(talk: Conversation, rule: str) -> bool:
 
 def resolved(talk: Conversation, rule: str) -> bool:
     return talk.the(rule).status is Status.RESOLVED
-
-
-def ask_heartbeat(talk: Conversation, client: Client) -> Asked:
-    return talk.ask(client, wire.HeartbeatRequest(group_id="g", generation_id=client.generation, member_id=client.member_id))
 
 
 # ---------------------------------------------------------------------------------------------------- C-01

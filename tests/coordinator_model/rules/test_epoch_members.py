@@ -7,10 +7,10 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
+from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import INTERVAL_MS, Epochs, foo
 from tests.coordinator_model.rules.test_epochs import alone, over
-from tests.coordinator_model.test_rules import settled
 
 DAY_MS = 86_400_000
 

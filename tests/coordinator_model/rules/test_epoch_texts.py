@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Finding, Status
+from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import Epochs, foo, shows_release
 from tests.coordinator_model.groups.epochs.test_what_is_told import AnyKind
@@ -13,7 +14,6 @@ from tests.coordinator_model.rules.test_epoch_members import back_and_forth
 from tests.coordinator_model.rules.test_epochs import alone
 from tests.coordinator_model.rules.test_reconciliation import newcomer, stubborn
 from tests.coordinator_model.streams import Shares, Streams
-from tests.coordinator_model.test_rules import settled
 
 # ---------------------------------------------------------------------------------------------------- E-04
 

@@ -1,4 +1,4 @@
-"""Family G, beside what ``test_rules`` has of it: what fires each rule, what must keep it quiet, what resolves it."""
+"""Family G; each rule: what fires each rule, what must keep it quiet, what resolves it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
+from tests.coordinator_model.classic import ask_heartbeat, left_behind, live, settled, zombie
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
-from tests.coordinator_model.test_rules import live, settled
 
 
 def reply(asked: Asked, **fields: Any) -> None:
@@ -33,6 +33,286 @@ def leader_answer(asked: Asked, generation: int, roster: list[Client], **fields:
         ),
     }
     reply(asked, **{**values, **fields})
+
+
+# ---------------------------------------------------------------------------------------------------- G-01
+
+
+def test_G_01_fires_on_a_member_that_ignores_illegal_generation(talk: Conversation) -> None:
+    old = left_behind(talk)
+    zombie(talk, old, 22)
+    finding = talk.the("G-01")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.CLIENT
+    assert finding.certainty is Certainty.HEURISTIC
+    assert finding.member_id == old.member_id
+    assert finding.client_id == "b"
+    assert finding.generation == 3
+    assert "generation 3" in finding.summary
+    assert "generation 4" in finding.summary
+    assert [evidence.frame for evidence in finding.evidence if "ILLEGAL_GENERATION" in evidence.frame]
+
+
+def test_G_01_waits_for_three_refusals_over_ten_seconds(talk: Conversation) -> None:
+    old = left_behind(talk)
+    for _ in range(12):
+        talk.heartbeat(old, 22)
+        talk.wait(500)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_G_01_waits_for_two_of_the_members_own_heartbeat_intervals(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for _ in range(3):
+        talk.wait(8_000)
+        talk.heartbeat(a)
+        talk.heartbeat(b)
+    talk.round([a, b], 4)
+    old = b.reconnected()
+    old.generation = 3
+    for _ in range(3):
+        talk.heartbeat(old, 22)
+        talk.wait(6_000)
+    talk.settle()
+    assert talk.rules() == ["T-04"]
+
+
+def test_G_01_is_reset_by_a_join_in_between(talk: Conversation) -> None:
+    old = left_behind(talk)
+    zombie(talk, old, 22, times=3)
+    talk.ask_join(old)
+    zombie(talk, old, 22, times=3)
+    talk.settle()
+    assert talk.rules() == ["T-04"]
+
+
+def test_G_01_needs_proof_of_a_higher_generation(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    old = a.reconnected()
+    old.generation = 7
+    zombie(talk, old, 22)
+    talk.settle()
+    assert talk.rules() == ["G-07", "T-04"]
+
+
+def test_G_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    asked = talk.ask_join(a)
+    talk.wait(1_000)
+    talk.joined(asked, generation=4, leader=a, roster=[a, b])
+    talk.sync_all([a])
+    zombie(talk, b, 22, times=5)
+    assert talk.rules() == ["R-11", "T-04"]
+    zombie(talk, b, 22, times=5)
+    talk.settle()
+    assert "R-11" in talk.rules()  # which is the cause that G-01 folds under
+
+
+def test_G_01_resolves_when_the_member_joins(talk: Conversation) -> None:
+    old = left_behind(talk)
+    zombie(talk, old, 22)
+    asked = talk.ask_join(old)
+    talk.joined(asked, generation=4, leader=old, roster=[old])
+    talk.wait(2_000)
+    assert talk.the("G-01").status is Status.RESOLVED
+
+
+def test_G_01_resolves_when_it_stops(talk: Conversation) -> None:
+    old = left_behind(talk)
+    zombie(talk, old, 22)
+    talk.wait(90_000)
+    assert talk.the("G-01").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- G-02
+
+
+def test_G_02_fires_when_a_stale_heartbeat_succeeds(talk: Conversation) -> None:
+    old = left_behind(talk)
+    talk.heartbeat(old)
+    talk.settle()
+    finding = talk.the("G-02")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.blame is Blame.BROKER
+    assert finding.member_id == old.member_id
+    assert finding.client_id == "b"
+    assert "generation 4" in finding.summary
+
+
+def test_G_02_fires_on_a_stale_commit_and_on_a_stale_sync(talk: Conversation) -> None:
+    old = left_behind(talk)
+    talk.commit(old)
+    talk.settle()
+    assert talk.rules() == ["G-02", "O-02"]
+    other = Conversation()
+    old = left_behind(other)
+    other.call(old, other.sync_request(old, []), other.synced())
+    other.settle()
+    assert other.rules() == ["G-02"]
+
+
+def test_G_02_counts_a_heartbeat_told_to_rejoin_from_brokers_that_validate_first(talk: Conversation) -> None:
+    old = left_behind(talk)
+    talk.heartbeat(old, 27, version=2)
+    talk.settle()
+    assert talk.rules() == []
+    talk.heartbeat(old, 27, version=3)
+    talk.settle()
+    assert talk.rules() == ["G-02"]
+
+
+def test_G_02_allows_a_request_that_was_under_way_when_the_round_completed(talk: Conversation) -> None:
+    a, b = settled(talk)
+    pending = ask_heartbeat(talk, b)
+    other = b.reconnected()
+    asked = [talk.ask_join(a), talk.ask_join(other)]
+    for one in asked:
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.answer(pending, wire.HeartbeatResponse(error_code=0))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_G_02_takes_a_request_queued_behind_a_parked_one_as_asked_when_that_was_answered(talk: Conversation) -> None:
+    a, b = settled(talk)
+    parked = [talk.ask_join(a), talk.ask_join(b)]
+    queued = ask_heartbeat(talk, b)
+    for one in parked:
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.answer(queued, wire.HeartbeatResponse(error_code=22))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_G_02_ignores_heartbeats_while_the_broker_says_it_loads(talk: Conversation) -> None:
+    old = left_behind(talk)
+    a = talk.client("x")
+    talk.refuse_join(talk.ask_join(a), 14)
+    talk.heartbeat(old)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_G_02_does_not_compare_across_a_failover(talk: Conversation) -> None:
+    old = left_behind(talk)
+    talk.heartbeat(old, 16)
+    moved = old.reconnected(broker="2")
+    talk.heartbeat(moved)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_G_02_ignores_a_commit_whose_partitions_never_reached_the_coordinator(talk: Conversation) -> None:
+    old = left_behind(talk)
+    talk.commit(old, 3)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_G_02_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    old = left_behind(talk)
+    talk.heartbeat(old)
+    talk.wait(90_000)
+    assert talk.the("G-02").status is Status.RESOLVED
+
+
+# ---------------------------------------------------------------------------------------------------- G-04, G-05
+
+
+def test_G_04_fires_when_the_generation_falls_under_a_living_member(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.round([a, b], 3)
+    talk.settle()
+    finding = talk.the("G-04")
+    assert finding.severity is Severity.ERROR
+    assert finding.blame is Blame.BROKER
+    assert "from generation 5 to 3" in finding.summary
+    assert "it needs the group's generation (J22, J25, J27): generation 5 was handed out" in finding.observed
+
+
+def test_G_04_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.round([a, b], 3)
+    live(talk, [a, b], 50)
+    assert talk.the("G-04").status is Status.OPEN
+    live(talk, [a, b], 15)
+    assert talk.the("G-04").status is Status.RESOLVED
+
+
+def test_G_04_allows_an_answer_that_was_captured_late(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    late = talk.ask_join(b)
+    again = b.reconnected()
+    asked = [talk.ask_join(a), talk.ask_join(again)]
+    for one in asked:
+        talk.joined(one, generation=7, leader=a, roster=[a, b])
+    talk.joined(late, generation=6, leader=a, roster=[a, b])
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_G_04_allows_a_failover_to_reissue(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.heartbeat(a, 16)
+    a, b = a.reconnected("2"), b.reconnected("2")
+    talk.round([a, b], 5)
+    talk.round([a, b], 4)  # and only within the new incarnation is this a fall
+    talk.settle()
+    assert talk.rules() == ["G-04"]
+
+
+def test_G_05_documents_a_reset_after_deletion(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.leave(a)
+    talk.leave(b)
+    admin = talk.client("admin")
+    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
+    talk.call(admin, wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,)))
+    talk.round([talk.client("c")], 1)
+    talk.settle()
+    assert talk.rules() == ["G-05"]
+    assert "deleted" in talk.the("G-05").summary
+
+
+def test_G_05_documents_a_reset_of_a_group_that_may_have_expired_empty(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.leave(a)
+    talk.leave(b)
+    talk.wait(700_000)
+    talk.round([talk.client("c")], 1)
+    talk.settle()
+    assert talk.rules() == ["G-05"]
+    assert talk.the("G-05").severity is Severity.INFO
+
+
+def test_G_05_does_not_excuse_a_deletion_before_the_later_generation(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.leave(a)
+    talk.leave(b)
+    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
+    request, reply = wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,))
+    talk.call(talk.client("admin"), request, reply)
+    talk.wait(1_000)
+    a, b = settled(talk, generation=7)
+    talk.round([a, b], 6)
+    talk.settle()
+    assert "G-04" in talk.rules()
+    assert talk.rules() == ["G-04"]
+
+
+def test_G_05_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.leave(a)
+    talk.leave(b)
+    talk.wait(700_000)
+    talk.round([talk.client("c")], 1)
+    talk.settle()
+    assert talk.the("G-05").status is Status.OPEN
+    talk.wait(61_000)
+    assert talk.the("G-05").status is Status.RESOLVED
 
 
 # ---------------------------------------------------------------------------------------------------- G-01, G-02, G-04: their guards

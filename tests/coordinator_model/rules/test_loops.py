@@ -6,8 +6,8 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
+from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation, subscription
-from tests.coordinator_model.test_rules import live, settled
 
 
 def told_to_rejoin(talk: Conversation, clients: list[Client]) -> None:

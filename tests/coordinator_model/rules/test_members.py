@@ -1,4 +1,4 @@
-"""Family M, beside what ``test_rules`` has of it: what fires each rule, what must keep it quiet, what resolves it."""
+"""Family M; each rule: what fires each rule, what must keep it quiet, what resolves it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,188 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.group import REMOVED_MEMBERS_KEPT
 from coordinator_model.groups.classic.handlers.join_group import ISSUED_KEPT
 from coordinator_model.groups.classic.trackers.member_identity import DOUBTS_KEPT, HANDED_OUT_KEPT, LEAVES_KEPT
+from tests.coordinator_model.classic import beside, live, replace, settled, static_group, zombie
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.test_rules import live, replace, settled, static_group
 
 
 def static(talk: Conversation, name: str, instance_id: str) -> Client:
     client = talk.client(name)
     client.instance_id = instance_id
     return client
+
+
+# ---------------------------------------------------------------------------------------------------- M-01, M-02, M-08
+
+
+def test_M_01_fires_on_an_evicted_member_that_goes_on(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a], 4)
+    zombie(talk, b, 25)
+    finding = talk.the("M-01")
+    assert finding.member_id == b.member_id
+    assert finding.severity is Severity.WARNING
+    beside(talk, a, b, 25)
+    assert talk.the("M-01").severity is Severity.ERROR
+
+
+def test_M_01_is_no_error_before_the_rebalance_timeout_has_passed(talk: Conversation) -> None:
+    """The application of a starved machine polls again after 50 s, and rejoins then, as it may."""
+    a, b = settled(talk)
+    talk.joined(talk.ask_join(b, rebalance_timeout_ms=60_000), generation=4, leader=b, roster=[b])
+    talk.joined(talk.ask_join(a), generation=5, leader=a, roster=[a])
+    for _ in range(4):
+        beside(talk, a, b, 25)
+    assert talk.the("M-01").severity is Severity.WARNING
+    for _ in range(2):
+        beside(talk, a, b, 25)
+    assert talk.the("M-01").severity is Severity.ERROR
+
+
+def test_M_01_does_not_add_up_refusals_in_two_generations(talk: Conversation) -> None:
+    """Each is too few and too short by itself: the member joined in between."""
+    a, b = settled(talk)
+    talk.round([a], 4)
+    zombie(talk, b, 25, times=2, every_ms=3_000)
+    talk.round([a, b], 5)
+    talk.round([a], 6)
+    zombie(talk, b, 25, times=2, every_ms=3_000)
+    talk.settle()
+    assert "M-01" not in talk.rules()
+
+
+def test_M_01_allows_refusals_around_its_own_leave(talk: Conversation) -> None:
+    _, b = settled(talk)
+    talk.leave(b)
+    zombie(talk, b, 25, times=8, every_ms=700)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_M_01_fires_on_a_member_that_goes_on_after_its_own_leave(talk: Conversation) -> None:
+    """A zombie that had once sent LeaveGroup, after a poll timeout, was never reported."""
+    a, b = settled(talk)
+    talk.leave(b, reason="consumer poll timeout has expired.")
+    talk.round([a], 4)
+    beside(talk, a, b, 25)
+    assert talk.rules() == ["T-05", "M-01"]
+
+
+def test_M_01_fires_on_a_member_whose_leave_was_refused_by_a_coordinator_that_moved(talk: Conversation) -> None:
+    a, b = settled(talk)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    talk.call(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
+    a, b = a.reconnected("2"), b.reconnected("2")
+    talk.round([a], 4)
+    beside(talk, a, b, 25)
+    assert talk.rules() == ["M-01"]
+
+
+def test_M_01_allows_a_recovery_within_ten_seconds(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a], 4)
+    zombie(talk, b, 25, times=8, every_ms=700)
+    b.member_id = ""
+    talk.round([a, b], 5)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_M_01_resolves_when_the_member_joins(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a], 4)
+    zombie(talk, b, 25)
+    talk.refuse_join(talk.ask_join(b), 25, b.member_id)
+    talk.wait(2_000)
+    assert talk.the("M-01").status is Status.RESOLVED
+
+
+def test_M_02_fires_when_a_stranger_is_accepted(talk: Conversation) -> None:
+    settled(talk)
+    stranger = talk.client("s")
+    stranger.member_id, stranger.generation = "stranger", 3
+    talk.heartbeat(stranger)
+    talk.settle()
+    finding = talk.the("M-02")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.member_id == "stranger"
+
+
+def test_M_02_resolves_when_it_does_not_recur(talk: Conversation) -> None:
+    a, b = settled(talk)
+    stranger = talk.client("s")
+    stranger.member_id, stranger.generation = "stranger", 3
+    talk.heartbeat(stranger)
+    live(talk, [a, b], 50)
+    assert talk.the("M-02").status is Status.OPEN
+    live(talk, [a, b], 15)
+    assert talk.the("M-02").status is Status.RESOLVED
+
+
+def test_M_02_needs_the_full_roster(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    a.member_id, b.member_id = "m-a", "m-b"
+    asked = talk.ask_join(b)
+    talk.joined(asked, generation=3, leader=a, roster=[])
+    stranger = talk.client("s")
+    stranger.member_id, stranger.generation = "stranger", 3
+    talk.heartbeat(stranger)
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_M_02_knows_a_static_member_that_replaced_another(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    talk.close(b)
+    new = talk.client("b")
+    new.instance_id = "i"
+    talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
+    talk.call(new, talk.sync_request(new, []), talk.synced())
+    live(talk, [a, new], 5)
+    assert talk.rules() == []
+
+
+def test_M_02_waits_for_a_new_roster_after_lost_records(talk: Conversation) -> None:
+    settled(talk)
+    talk.lose(5)
+    stranger = talk.client("s")
+    stranger.member_id, stranger.generation = "stranger", 3
+    talk.heartbeat(stranger)
+    talk.settle()
+    assert talk.rules() == ["V-01"]
+
+
+def test_M_08_fires_when_the_answer_names_another_member(talk: Conversation) -> None:
+    a, b = settled(talk)
+    asked = talk.ask_join(b)
+    own = b.member_id
+    talk.joined(asked, generation=4, leader=a, roster=[], member_id=a.member_id)
+    finding = talk.the("M-08")
+    assert finding.member_id == own
+    assert a.member_id in finding.summary
+    talk.wait(61_000)
+    assert talk.the("M-08").status is Status.RESOLVED
+
+
+def test_M_08_allows_a_new_id_for_one_that_named_none(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    successor = b.reconnected()
+    successor.member_id = ""
+    talk.joined(talk.ask_join(successor), generation=3, leader=a, roster=[], member_id="m-new")
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_M_08_allows_an_error_that_names_another_member(talk: Conversation) -> None:
+    """What an error carries beside its code means nothing; brokers echo whatever they were asked with."""
+    a, b = settled(talk)
+    talk.refuse_join(talk.ask_join(b), 25, a.member_id)
+    talk.settle()
+    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- M-01, M-02: their guards

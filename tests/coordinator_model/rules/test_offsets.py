@@ -12,6 +12,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.trackers.offsets import HOLDINGS_KEPT, KEPT
 from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.wire.record import Kind
+from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 
 
@@ -27,13 +28,6 @@ def again(talk: Conversation, clients: list[Client], generation: int) -> None:
     for one in clients:
         request = talk.sync_request(one, clients if one is clients[0] else [], protocol_type="own")
         talk.call(one, request, wire.SyncGroupResponse(protocol_type="own", protocol_name="range", assignment=ASSIGNED))
-
-
-def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
-    for _ in range(seconds):
-        for client in clients:
-            talk.heartbeat(client)
-        talk.wait(1_000)
 
 
 def refused(talk: Conversation, client: Client, error: int, times: int = 5, every_ms: int = 3_000, **fields: Any) -> None:

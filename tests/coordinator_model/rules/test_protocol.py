@@ -9,6 +9,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model import conversation
+from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, assignment, subscription
 from tests.coordinator_model.reference import world
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
@@ -18,13 +19,6 @@ def settled(talk: Conversation, *, static: bool = False) -> list[Client]:
     a, b = group(talk, static=static)
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})
     return [a, b]
-
-
-def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
-    for _ in range(seconds):
-        for client in clients:
-            talk.heartbeat(client)
-        talk.wait(1_000)
 
 
 def restarted(talk: Conversation, client: Client) -> Client:

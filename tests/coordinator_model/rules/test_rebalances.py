@@ -1,7 +1,4 @@
-"""Family R, first part: what drags on and who is left behind. Each rule: what fires it, what must keep it quiet, what resolves it.
-
-What the model knew before these is in ``test_rules``.
-"""
+"""Family R, first part: what drags on and who is left behind. Each rule: what fires it, what must keep it quiet, what resolves it."""
 
 from __future__ import annotations
 
@@ -11,18 +8,157 @@ from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.waiting import processed_since
-from coordinator_model.wording import clock
+from tests.coordinator_model.classic import complete, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Asked, Client, Conversation
-from tests.coordinator_model.test_rules import live, settled, told_to_rejoin
 
 
 def group_of(talk: Conversation):
     return talk.model.groups.opened(("c1", talk.group))[0]
 
 
-def complete(talk: Conversation, asked: list[Asked], generation: int, leader: Client, roster: list[Client]) -> None:
+# ---------------------------------------------------------------------------------------------------- R-01, R-08
+
+
+def test_R_01_warns_at_half_time_and_names_the_missing(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.hand_out_id(a)
+    talk.hand_out_id(b)
+    for asked in (talk.ask_join(a, session_timeout_ms=60_000), talk.ask_join(b, session_timeout_ms=60_000)):
+        talk.joined(asked, generation=3, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    talk.ask_join(a)
+    talk.wait(15_000)
+    finding = talk.the("R-01")
+    assert finding.severity is Severity.WARNING
+    assert finding.member_id == b.member_id
+    assert b.member_id in finding.summary
+
+
+def test_R_01_becomes_an_error_past_the_rebalance_timeout(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    talk.ask_join(a)
+    talk.wait(26_000)
+    assert talk.the("R-01").severity is Severity.ERROR
+    assert talk.the("R-01").certainty is Certainty.CONFIRMED
+
+
+def test_R_01_guesses_twice_the_timeout_while_learning(talk: Conversation) -> None:
+    a = talk.client("a")
+    a.member_id = "m-a"
+    talk.ask_join(a)
+    talk.wait(24_000)
+    assert talk.rules() == []
+    talk.wait(4_000)
+    assert talk.the("R-01").certainty is Certainty.HEURISTIC
+
+
+def test_R_01_does_not_wait_for_a_superseded_join(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(a)
+    again = a.reconnected()
+    asked = [talk.ask_join(again), talk.ask_join(b)]
     for one in asked:
-        talk.joined(one, generation=generation, leader=leader, roster=roster)
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.sync_all([again, b])
+    live(talk, [again, b], 60)
+    assert talk.rules() == []
+
+
+def test_R_01_does_not_wait_for_a_join_on_a_closed_connection(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(a)
+    talk.close(a)
+    live(talk, [b], 40)
+    assert talk.rules() == []
+
+
+def test_R_01_takes_an_unbounded_timeout_as_ten_minutes_and_only_warns(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.hand_out_id(a)
+    talk.hand_out_id(b)
+    for client in (a, b):
+        asked = talk.ask_join(client, rebalance_timeout_ms=2**31 - 1)
+        talk.joined(asked, generation=3, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    talk.ask_join(a, rebalance_timeout_ms=2**31 - 1)
+    talk.wait(590_000)
+    assert "R-01" not in talk.rules()
+    talk.wait(310_000)
+    assert talk.the("R-01").severity is Severity.WARNING
+    assert "600.0 s, assumed since the members' own timeouts are longer" in talk.the("R-01").summary
+
+
+def test_R_01_resolves_when_the_phase_ends(talk: Conversation) -> None:
+    a, b = settled(talk)
+    asked = talk.ask_join(a)
+    talk.wait(15_000)
+    talk.joined(asked, generation=4, leader=a, roster=[a])
+    talk.sync_all([a])
+    talk.wait(1_000)
+    assert talk.the("R-01").status is Status.RESOLVED
+    assert b.member_id not in talk.group_json()["waits_for"]
+
+
+def test_R_08_warns_at_half_the_rebalance_timeout_and_names_the_member(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(a)
+    told_to_rejoin(talk, b, 12)
+    finding = talk.the("R-08")
+    assert finding.severity is Severity.WARNING
+    assert finding.client_id == "b"
+    assert "1 other waits" in finding.summary
+    assert talk.rules() == ["R-08"]
+
+
+def test_R_08_becomes_an_error_past_the_rebalance_timeout(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(a)
+    told_to_rejoin(talk, b, 23)
+    assert talk.the("R-08").severity is Severity.WARNING, "a timer may be late by 2 s and a tenth"
+    told_to_rejoin(talk, b, 4)
+    assert talk.the("R-08").severity is Severity.ERROR
+
+
+def test_R_08_names_the_largest_timeout_of_the_group_and_what_becomes_of_a_static_member(talk: Conversation) -> None:
+    """The coordinator dropped it after 6 s, it said: the others' 60 s counted, and a static member stays."""
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i-b"
+    talk.hand_out_id(a)
+    asked = [talk.ask_join(a, rebalance_timeout_ms=60_000), talk.ask_join(b, rebalance_timeout_ms=6_000)]
+    b.member_id = "i-b-1"
+    for one in asked:
+        talk.joined(one, generation=3, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    live(talk, [a, b], 3)
+    talk.ask_join(a, rebalance_timeout_ms=60_000)
+    told_to_rejoin(talk, b, 20)
+    assert talk.rules() == ["P-10", "R-18"]
+    told_to_rejoin(talk, b, 15)
+    finding = talk.the("R-08")
+    assert finding.severity is Severity.WARNING
+    assert "waits for up to 60.0 s, the largest rebalance timeout of the members, and then goes on without it" in finding.summary
+    assert "keeps the place of instance i-b" in finding.summary
+
+
+def test_R_08_is_quiet_while_the_join_is_under_way(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(a)
+    other = b.reconnected()
+    talk.ask_join(other)
+    told_to_rejoin(talk, b, 12)
+    assert talk.rules() == []
+
+
+def test_R_08_resolves_when_the_member_rejoins(talk: Conversation) -> None:
+    a, b = settled(talk)
+    parked = talk.ask_join(a)
+    told_to_rejoin(talk, b, 12)
+    again = talk.ask_join(b)
+    for one in (parked, again):
+        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    talk.sync_all([a, b])
+    talk.wait(1_000)
+    assert talk.the("R-08").status is Status.RESOLVED
 
 
 # ---------------------------------------------------------------------------------------------------- R-01
@@ -139,121 +275,6 @@ def test_R_01_lists_five_missing_members_and_counts_the_rest(talk: Conversation)
     talk.wait(15_000)
     assert "and 2 more" in talk.the("R-01").summary
     assert talk.the("R-01").member_id == clients[1].member_id
-
-
-# ---------------------------------------------------------------------------------------------------- R-02, R-03
-
-
-@pytest.mark.parametrize(("rule", "silent"), [("R-02", 0), ("R-03", 1)])
-def test_R_02_and_R_03_have_no_error_where_the_timeout_bounds_nothing(talk: Conversation, rule: str, silent: int) -> None:
-    pair = [talk.client("a"), talk.client("b")]
-    for client in pair:
-        talk.hand_out_id(client)
-    asked = [talk.ask_join(one, rebalance_timeout_ms=2**31 - 1) for one in pair]
-    complete(talk, asked, 3, pair[0], pair)
-    other = pair[1 - silent]
-    talk.ask(other, talk.sync_request(other, pair if silent else []))
-    for _ in range(700):
-        talk.heartbeat(pair[silent])
-        talk.wait(1_000)
-    found = [(finding.rule, finding.severity) for finding in talk.findings if finding.rule in {"R-02", "R-03"}]
-    assert found == [(rule, Severity.WARNING)]
-
-
-def test_R_02_is_no_matter_of_a_leader_that_hung_up_after_a_heartbeat(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    for client in (a, b):
-        talk.hand_out_id(client)
-    asked = [talk.ask_join(one, session_timeout_ms=60_000) for one in (a, b)]
-    complete(talk, asked, 3, a, [a, b])
-    talk.wait(1_000)
-    talk.heartbeat(a)
-    talk.close(a)
-    talk.ask(b, talk.sync_request(b, []))
-    talk.wait(15_000)
-    assert talk.rules() == ["P-10", "T-09"]
-
-
-def test_R_03_names_a_follower_although_the_leader_hangs_too(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
-    live(talk, [a, b], 12)
-    assert {talk.the("R-02").client_id, talk.the("R-03").client_id} == {"a", "b"}
-
-
-def test_R_02_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
-    a, b, c = talk.client("a"), talk.client("b"), talk.client("c")
-    talk.join_all([a, b, c], 3)
-    first_us = talk.now_us - 2_000  # the first of three was answered
-    live(talk, [a, b, c], 12)
-    assert f"members wait for its SyncGroup since {clock(first_us)} (" in talk.the("R-02").summary
-
-
-def test_R_02_does_not_count_the_leader_among_those_that_wait_for_it(talk: Conversation) -> None:
-    """It said "3 members wait" of two, and "0 members wait" where the roster was not captured."""
-    a, b, c = talk.client("a"), talk.client("b"), talk.client("c")
-    talk.join_all([a, b, c], 3)
-    for follower in (b, c):
-        talk.ask(follower, talk.sync_request(follower, []))
-    live(talk, [a], 12)
-    assert ": 2 other members wait for its SyncGroup" in talk.the("R-02").summary
-
-
-@pytest.mark.parametrize("roster", ["of the leader alone", "not known"])
-def test_R_02_counts_nobody_where_the_leader_is_alone_or_the_roster_is_not_known(talk: Conversation, roster: str) -> None:
-    """It said "0 other members wait"."""
-    a = talk.client("a")
-    talk.hand_out_id(a)
-    talk.joined(talk.ask_join(a), generation=3, leader=a, roster=[a] if roster == "of the leader alone" else [])
-    live(talk, [a], 12)
-    assert "has sent no assignment: the group waits for its SyncGroup since" in talk.the("R-02").summary
-
-
-def test_R_08_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
-    """It told of the member alone, and not that the others had stood still for 11 s."""
-    a, b, c = settled(talk, ("a", "b", "c"))
-    waiting_us = talk.now_us
-    talk.ask_join(a)
-    talk.ask_join(c)
-    told_to_rejoin(talk, b, 13)
-    assert f"2 others wait for it since {clock(waiting_us)}, 11." in talk.the("R-08").summary
-
-
-def test_R_08_notes_a_member_for_which_nobody_is_known_to_wait(talk: Conversation) -> None:
-    """A capture that begins within a long join phase has not the requests of those who wait; it was a warning."""
-    b = talk.client("b")
-    b.member_id, b.generation = "b-1", 7
-    told_to_rejoin(talk, b, 400)
-    finding = talk.the("R-08")
-    assert finding.severity is Severity.INFO
-    assert " ago, and nobody is known to wait for it; the coordinator waits for up to " in finding.summary
-
-
-# ---------------------------------------------------------------------------------------------------- R-04
-
-
-def test_R_04_waits_until_the_leaders_request_is_in_hand(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
-    ahead = talk.ask(a, talk.join_request(talk.client("x"), member_id=""))
-    talk.ask(a, talk.sync_request(a, [a, b]))
-    talk.wait(9_000)
-    assert talk.rules() == []
-    talk.refuse_join(ahead, 79, "x-1")
-    talk.wait(6_000)
-    assert talk.rules() == ["R-03", "T-04"]
-    talk.wait(3_000)
-    assert talk.the("R-04").blame is Blame.BROKER
-
-
-def test_R_04_is_not_certain_of_a_request_whose_connection_ended(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
-    talk.ask(b, talk.sync_request(b, []))
-    talk.ask(a, talk.sync_request(a, [a, b]))
-    talk.close(a)
-    talk.wait(9_500)
-    assert talk.rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- R-05

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
+from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.test_loops import arrives, departs, flaps, restarts
-from tests.coordinator_model.test_rules import live, settled
 
 
 def steps(

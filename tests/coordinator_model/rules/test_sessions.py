@@ -11,9 +11,9 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
 from coordinator_model.rules.base import work_of
 from coordinator_model.wording import clock
+from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import VERSIONS, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
-from tests.coordinator_model.test_rules import live, settled
 
 
 def silence(talk: Conversation, others: list[Client], ms: int) -> None:
@@ -23,6 +23,130 @@ def silence(talk: Conversation, others: list[Client], ms: int) -> None:
         for other in others:
             talk.heartbeat(other)
     talk.wait(ms % 500)
+
+
+# ---------------------------------------------------------------------------------------------------- T-04
+
+
+def test_T_04_fires_when_a_member_falls_silent(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a], 14)
+    finding = talk.the("T-04")
+    assert finding.severity is Severity.INFO
+    assert finding.client_id == "b"
+    assert b.member_id in finding.summary
+
+
+def test_T_04_fires_although_the_others_complete_a_round_before_it_is_certain(talk: Conversation) -> None:
+    """Seen in the demo: the coordinator evicts at the session timeout, and the others rejoin within the slack."""
+    a, b = settled(talk)
+    live(talk, [a], 11)
+    talk.heartbeat(a, 27)
+    talk.round([a], 4)
+    live(talk, [a], 4)
+    events = [finding.status for finding in talk.findings if finding.rule == "T-04"]
+    assert events == [Status.RESOLVED], "over in the moment in which it is certain: one line"
+    assert talk.the("T-04").member_id == b.member_id
+
+
+def test_T_04_is_quiet_about_a_dropped_member_that_is_told_so(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.round([a], 4)
+    talk.heartbeat(b, 25)
+    b.member_id = ""
+    talk.round([a, b], 5)
+    live(talk, [a, b], 30)
+    assert talk.rules() == []
+
+
+def test_T_04_fires_on_a_member_that_stayed_after_its_leave_was_refused(talk: Conversation) -> None:
+    """Its LeaveGroup found no coordinator, and no silence of it was ever told again."""
+    a, b = settled(talk)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    talk.call(b.reconnected("2"), wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
+    live(talk, [a, b], 5)
+    live(talk, [a], 16)
+    assert talk.rules() == ["T-04"]
+
+
+def test_T_04_fires_on_a_member_that_was_served_after_its_leave(talk: Conversation) -> None:
+    """The answer to its LeaveGroup was never captured: the coordinator had not got it."""
+    a, b = settled(talk)
+    other = b.reconnected()
+    talk.ask(other, wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id),)))
+    talk.close(other)
+    live(talk, [a, b], 5)
+    live(talk, [a], 16)
+    assert talk.rules() == ["T-04"]
+
+
+@pytest.mark.parametrize(("served_s", "said"), [(2, []), (4, ["T-04"])])
+def test_T_04_takes_a_member_for_served_after_its_leave_beyond_the_clocks_difference(served_s: int, said: list[str]) -> None:
+    talk = Conversation(clock_skew_ms=2_000)
+    a, b = settled(talk)
+    other = b.reconnected()
+    talk.ask(other, wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id),)))
+    talk.close(other)
+    live(talk, [a, b], served_s)
+    live(talk, [a], 20)
+    assert talk.rules() == said
+
+
+def test_T_04_allows_a_leave_that_is_refused_since_the_member_is_unknown(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 2)
+    talk.leave(b, 25)
+    live(talk, [a], 20)
+    assert talk.rules() == ["M-10"]
+
+
+def test_T_04_allows_a_leave(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.leave(b)
+    talk.round([a], 4)
+    live(talk, [a], 30)
+    assert talk.rules() == []
+
+
+def test_T_04_allows_a_leave_that_was_granted_before_the_leader_was_told_the_roster(talk: Conversation) -> None:
+    """kafka-python's close() does not wait for the JoinGroup under way; the coordinator took the leave up after the generation was complete."""
+    a, b = settled(talk)
+    leader, follower = talk.ask_join(a), talk.ask_join(b)
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
+    leave = talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.joined(follower, generation=4, leader=a, roster=[])
+    talk.ask(b, talk.sync_request(b, []))
+    outcome = wire.LeaveGroupResponseMemberResponse(member_id=b.member_id)
+    talk.answer(leave, wire.LeaveGroupResponse(members=(outcome,)))
+    talk.joined(leader, generation=4, leader=a, roster=[a, b])
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced(error=27))
+    talk.close(b)
+    talk.round([a], 5)
+    live(talk, [a], 60)
+    assert talk.rules() == []
+
+
+def test_T_04_does_not_run_while_a_join_is_parked(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.ask_join(b)
+    live(talk, [a], 11)
+    assert talk.rules() == []
+
+
+def test_T_04_resolves_when_the_group_goes_on_without_it(talk: Conversation) -> None:
+    a, _ = settled(talk)
+    live(talk, [a], 14)
+    talk.round([a], 4)
+    talk.wait(1_000)
+    assert talk.the("T-04").status is Status.RESOLVED
+
+
+def test_T_04_resolves_when_the_member_speaks_again(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a], 14)
+    talk.heartbeat(b)
+    talk.wait(1_000)
+    assert talk.the("T-04").status is Status.RESOLVED
 
 
 # ---------------------------------------------------------------------------------------------------- T-01

@@ -7,8 +7,8 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wording import clock
+from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Asked, Client, Conversation, subscription
-from tests.coordinator_model.test_rules import live
 
 PATIENT = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}
 """What consumers have by default: no other rule speaks within half a minute."""

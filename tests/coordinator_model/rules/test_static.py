@@ -1,4 +1,4 @@
-"""Family S, beside what ``test_rules`` has of it: what fires each rule, what must keep it quiet, what resolves it."""
+"""Family S; each rule: what fires each rule, what must keep it quiet, what resolves it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
+from tests.coordinator_model.classic import ask_heartbeat, live, replace, static_group
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation, assignment
-from tests.coordinator_model.test_rules import live, replace, static_group
 
 
 def static(talk: Conversation, name: str, instance_id: str = "i") -> Client:
@@ -34,6 +34,129 @@ def replaced(talk: Conversation, asked: Asked, leader: Client, *, generation: in
         ),
     )
     return client
+
+
+# ---------------------------------------------------------------------------------------------------- S-01, S-02
+
+
+BOTH_CAUSES = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
+
+
+def test_S_01_fires_when_two_processes_fence_each_other(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    second = replace(talk, leader, "two")
+    talk.heartbeat(first, 82)
+    talk.close(first)
+    talk.wait(1_000)
+    replace(talk, leader, "one")
+    talk.heartbeat(second, 82)
+    talk.settle()
+    finding = talk.the("S-01")
+    assert finding.severity is Severity.ERROR
+    assert finding.instance_id == "i"
+    assert "one at" in finding.summary
+    assert "two at" in finding.summary
+    assert BOTH_CAUSES in finding.summary
+
+
+def test_S_01_names_each_process_once_however_often_it_reconnected(talk: Conversation) -> None:
+    leader, current = static_group(talk)
+    for name in ("two", "one", "two", "one"):
+        other = replace(talk, leader, name)
+        talk.heartbeat(current, 82)
+        talk.wait(1_000)
+        current = other
+    talk.settle()
+    summary = talk.the("S-01").summary
+    assert (summary.count("one at 10.0.0.1:"), summary.count("two at 10.0.0.1:")) == (1, 1), summary
+
+
+def test_S_01_tells_two_processes_of_one_client_id_and_host_apart_by_their_ports(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    second = replace(talk, leader, "one")
+    talk.heartbeat(first, 82)
+    talk.wait(1_000)
+    third = replace(talk, leader, "one")
+    talk.heartbeat(second, 82)
+    talk.settle()
+    summary = talk.the("S-01").summary
+    assert f"one at {second.host}:{second.port} and one at {third.host}:{third.port}" in summary
+
+
+def test_S_01_allows_a_restart(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    talk.close(first)
+    talk.wait(2_000)
+    second = replace(talk, leader, "one")
+    live(talk, [leader, second], 20)
+    assert talk.rules() == []
+
+
+def test_S_01_allows_a_crash_loop_whose_losers_are_dead(talk: Conversation) -> None:
+    leader, current = static_group(talk)
+    for _ in range(6):
+        talk.close(current)
+        talk.wait(1_500)
+        talk.heartbeat(leader)
+        current = replace(talk, leader, "one")
+    talk.settle()
+    assert talk.rules() == ["M-13"]
+
+
+def test_S_01_allows_an_overlapping_restart_with_one_loser(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    second = replace(talk, leader, "two")
+    talk.heartbeat(first, 82)
+    talk.close(first)
+    live(talk, [leader, second], 20)
+    assert talk.rules() == []
+
+
+def test_S_01_resolves_when_only_one_is_left(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    second = replace(talk, leader, "two")
+    talk.heartbeat(first, 82)
+    third = replace(talk, leader, "one")
+    talk.heartbeat(second, 82)
+    live(talk, [leader, third], 90)
+    assert talk.the("S-01").status is Status.RESOLVED
+
+
+def test_S_02_fires_on_a_fenced_member_that_goes_on(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    replace(talk, leader, "two")
+    talk.heartbeat(first, 82)
+    talk.wait(3_000)
+    talk.heartbeat(first, 82)
+    talk.commit(first, 82)
+    talk.settle()
+    finding = talk.the("S-02")
+    assert finding.member_id == first.member_id
+    assert finding.client_id == "one"
+    assert f"client one at {first.host}:{first.port}" in finding.summary
+    assert "client two at 10.0.0.1:" in finding.summary
+    assert BOTH_CAUSES in finding.summary
+
+
+def test_S_02_allows_requests_that_were_queued_when_it_was_fenced(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    replace(talk, leader, "two")
+    queued = [ask_heartbeat(talk, first) for _ in range(4)]
+    for one in queued:
+        talk.answer(one, wire.HeartbeatResponse(error_code=82))
+    talk.settle()
+    assert talk.rules() == []
+
+
+def test_S_02_allows_a_leave(talk: Conversation) -> None:
+    leader, first = static_group(talk)
+    replace(talk, leader, "two")
+    talk.heartbeat(first, 82)
+    talk.wait(3_000)
+    talk.leave(first, 82)
+    talk.leave(first, 82)
+    talk.settle()
+    assert talk.rules() == ["M-10"]
 
 
 # ---------------------------------------------------------------------------------------------------- S-01, S-02: their guards

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Status
 from coordinator_model.rules import EPOCH_TIMERS, TIMER_RULES, timers_for
+from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import Plan, plans
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
 from tests.coordinator_model.rules.generations import join, parts, share_out
-from tests.coordinator_model.test_rules import live, settled
 
 
 @given(plan=plans(), act=st.sampled_from([None, *ACTS]), seed=st.integers(0, 2**32 - 1))

@@ -24,9 +24,9 @@ from streaming.mirror.anonymised import Anonymiser
 from streaming.mirror.captures import captured
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import opened
+from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.groups.classic.test_old_clients import MISLABELLED, life_with
-from tests.coordinator_model.test_rules import settled
 from tests.golden import transcript
 
 WORDS_OF_THE_PROTOCOL = {

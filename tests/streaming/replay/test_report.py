@@ -10,9 +10,9 @@ from coordinator_model.finding import Status, iso_utc
 from coordinator_model.rules.observation import V_01
 from coordinator_model.wire.record import Kind
 from streaming.replay.timeline import HistoryLine, Timeline
+from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.test_rules import settled
 
 
 class Told:

@@ -7,9 +7,9 @@ import pytest
 from coordinator_model.coordinator import Coordinator
 from deploy.layout_notes import VERSIONS
 from streaming.sinks.clients import REFUSED_SINCE_4_0, oldest_first
+from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.test_rules import live, settled
 
 
 def group(name, *members):

@@ -9,8 +9,8 @@ from coordinator_model.finding import Status
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.state import SHOWN, WITH_MEMBERS, Observation, State, after
 from coordinator_model.wire.record import Kind
+from tests.coordinator_model.classic import live, settled, static_group, told_to_rejoin
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
-from tests.coordinator_model.test_rules import live, settled, static_group, told_to_rejoin
 
 
 def group_of(talk: Conversation) -> ClassicGroup:

@@ -8,9 +8,9 @@ from coordinator_model import wire
 from coordinator_model.finding import Certainty
 from coordinator_model.groups.classic.answers import unseen, ways
 from coordinator_model.groups.classic.protocol import ROWS, Condition, Generation, Moment, Sender, deciding, rows
+from tests.coordinator_model.classic import live, replace, settled, static_group
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.shadow import verdicts
-from tests.coordinator_model.test_rules import live, replace, settled, static_group
 
 OLDEST, NEWEST = (0, 9), (4, 1)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
+from tests.coordinator_model.classic import live, replace, settled, static_group
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.shadow import verdicts
-from tests.coordinator_model.test_rules import live, replace, settled, static_group
 
 
 def at_generation_4(talk: Conversation) -> list[Client]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
+from tests.coordinator_model.classic import left_behind, live, replace, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.test_rules import left_behind, live, replace, settled, static_group
 
 
 def follower(talk: Conversation, name: str) -> Client:

@@ -9,11 +9,11 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
+from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.groups.epochs.test_epoch_rebalance_events import Timed
 from tests.coordinator_model.streams import Shares, Streams
-from tests.coordinator_model.test_rules import settled
 
 
 def told(talk: Conversation, kind: str) -> list[dict[str, Any]]:

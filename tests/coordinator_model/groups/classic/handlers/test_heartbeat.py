@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Conversation
-from tests.coordinator_model.test_rules import live, settled
 
 
 def test_a_steady_heartbeat_on_another_broker_is_a_failover(talk: Conversation) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP
+from tests.coordinator_model.classic import live, settled, static_group
 from tests.coordinator_model.conversation import Asked, Client, Conversation
-from tests.coordinator_model.test_rules import live, settled, static_group
 
 OLD_JOIN, OLD_SYNC, OLD_HEARTBEAT, OLD_COMMIT = 5, 3, 3, 7
 """The versions of brokers 2.3: static members, and none of what tells a later release."""

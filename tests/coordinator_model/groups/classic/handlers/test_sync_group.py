@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from coordinator_model import wire
+from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.test_rules import live, settled
 
 
 def stale_beside_a_late_sync(talk: Conversation, old: Client, member: Client) -> None:

@@ -1,0 +1,78 @@
+"""Groups of the classic protocol whose members are known, and what becomes of them."""
+
+from __future__ import annotations
+
+from coordinator_model import wire
+from tests.coordinator_model.conversation import Asked, Client, Conversation
+
+
+def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
+    """A stable group whose membership is known."""
+    clients = [talk.client(name) for name in names]
+    talk.round(clients, generation)
+    return clients
+
+
+def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
+    for _ in range(seconds):
+        for client in clients:
+            talk.heartbeat(client)
+        talk.wait(1_000)
+
+
+def zombie(talk: Conversation, client: Client, error: int, times: int = 5, every_ms: int = 3_000) -> None:
+    for _ in range(times):
+        talk.heartbeat(client, error)
+        talk.wait(every_ms)
+
+
+def beside(talk: Conversation, living: Client, client: Client, error: int) -> None:
+    """A zombie beside a member that lives."""
+    for _ in range(5):
+        talk.heartbeat(living)
+        zombie(talk, client, error, times=1)
+    talk.settle()
+
+
+def left_behind(talk: Conversation) -> Client:
+    """A client that still heartbeats at generation 3, while its own member id is at 4."""
+    a, b = settled(talk)
+    talk.round([a, b], 4)
+    old = b.reconnected()
+    old.generation = 3
+    return old
+
+
+def replace(talk: Conversation, leader: Client, name: str) -> Client:
+    """A process takes over instance id i."""
+    client = talk.client(name)
+    client.instance_id = "i"
+    talk.joined(talk.ask_join(client), generation=3, leader=leader, roster=[], member_id=f"i-{client.connection}")
+    talk.call(client, talk.sync_request(client, []), talk.synced())
+    return client
+
+
+def static_group(talk: Conversation) -> tuple[Client, Client]:
+    leader, first = talk.client("lead"), talk.client("one")
+    first.instance_id = "i"
+    talk.round([leader, first], 3)
+    return leader, first
+
+
+def told_to_rejoin(talk: Conversation, client: Client, seconds: int) -> None:
+    for _ in range(seconds):
+        talk.heartbeat(client, 27)
+        talk.wait(1_000)
+
+
+def ask_heartbeat(talk: Conversation, client: Client) -> Asked:
+    """A Heartbeat, to be answered later."""
+    request = wire.HeartbeatRequest(
+        group_id=talk.group, generation_id=client.generation, member_id=client.member_id, group_instance_id=client.instance_id
+    )
+    return talk.ask(client, request)
+
+
+def complete(talk: Conversation, asked: list[Asked], generation: int, leader: Client, roster: list[Client]) -> None:
+    for one in asked:
+        talk.joined(one, generation=generation, leader=leader, roster=roster)
