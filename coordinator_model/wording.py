@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from coordinator_model.finding import iso_utc
@@ -53,3 +54,9 @@ def plural(count: int, word: str, several: str = "") -> str:
 def counted(count: int, word: str, several: str = "") -> str:
     """Return ``1 member`` or ``2,000 members``."""
     return f"{count:,} {plural(count, word, several)}"
+
+
+def some(names: Sequence[str], at_most: int, between: str = ", ", last: str = " and ") -> str:
+    """Return ``a, b, c and 4 more``: the first names, and how many are left."""
+    left = len(names) - at_most
+    return between.join(names[:at_most]) + (f"{last}{left} more" if left > 0 else "")

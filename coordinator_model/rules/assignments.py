@@ -15,15 +15,14 @@ from coordinator_model.groups.classic.trackers.assignments import METADATA_AGE_U
 from coordinator_model.groups.classic.trackers.plans import BLANK, EMPTIED, SWAPPED, Suspect, is_leader, window_us
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import SyncFacts
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, admission, who, whom
-from coordinator_model.wording import counted, seconds
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, admission, sender_text, who, whom
+from coordinator_model.wording import counted, seconds, some
 
 _NAMED = 3  # number of items that a summary names
 
 
 def _some(items: list[str]) -> str:
-    more = f" and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
-    return ", ".join(items[:_NAMED]) + (f"{more} at least" if len(items) >= KEPT else more)
+    return some(items, _NAMED) + (" at least" if len(items) >= KEPT else "")
 
 
 def _lives(group: ClassicGroup) -> bool:
@@ -171,7 +170,7 @@ def _delivered(group: ClassicGroup) -> Iterator[Due]:
         def describe(suspect: Suspect = suspect) -> Breach:
             return Breach.of_sender(
                 suspect,
-                f"The coordinator {group.broker} gave member {suspect.member_id} {whom(suspect.actor)} of group {group.name} an "
+                f"The coordinator {group.broker} gave {sender_text(suspect)} of group {group.name} an "
                 f"assignment that the leader of generation {suspect.generation} did not submit for it.",
                 "the assignment in the SyncGroup answer differs from the member's entry in every SyncGroup request of the leader",
                 (suspect.frame,),
@@ -186,7 +185,7 @@ def _emptied(group: ClassicGroup) -> Iterator[Due]:
         def describe(suspect: Suspect = suspect) -> Breach:
             return Breach.of_sender(
                 suspect,
-                f"The coordinator {group.broker} gave member {suspect.member_id} {whom(suspect.actor)} of group {group.name} no "
+                f"The coordinator {group.broker} gave {sender_text(suspect)} of group {group.name} no "
                 f"assignment, although the leader of generation {suspect.generation} submitted one for it.",
                 "a SyncGroup success without an assignment; the leader's entry for the member is not empty",
                 (suspect.frame,),
@@ -199,7 +198,7 @@ def _emptied(group: ClassicGroup) -> Iterator[Due]:
             return Breach.of_sender(
                 suspect,
                 f"All members of group {group.name} are given no assignment in generation {suspect.generation}, although they "
-                f"subscribed to topics with partitions; member {suspect.member_id} {whom(suspect.actor)} was among the first.",
+                f"subscribed to topics with partitions; {sender_text(suspect)} was among the first.",
                 "a SyncGroup success without an assignment; the plan has no entry that holds anything",
                 (suspect.frame,),
                 blame=Blame.CLIENT,

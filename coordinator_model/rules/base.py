@@ -8,16 +8,18 @@ A rule must not report on unknown facts. Each condition requires its facts, repo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.group_model import KnownMember
-from coordinator_model.groups.records import ClientInfo, Exchange, Member
+from coordinator_model.groups.records import ClientInfo, Member
 from coordinator_model.wire import CONNECT
 from coordinator_model.wording import a_or_an, begin, clock, since
+
+T = TypeVar("T")
 
 
 class NamedMember(Protocol):
@@ -242,9 +244,19 @@ def about(member: NamedMember) -> dict[str, Any]:
     return {"actor": member.actor, "member_id": member.id, "instance_id": member.instance_id}
 
 
+def captured(*frames: Evidence | None) -> tuple[Evidence, ...]:
+    """Return those of the frames that were captured."""
+    return tuple(frame for frame in frames if frame is not None)
+
+
+def first_and_last(row: Sequence[T]) -> tuple[T, ...]:
+    """Return the first two and the last two, to show how long a row is."""
+    return (*row[:2], *row[2:][-2:])
+
+
 def admission(member: Member | None) -> tuple[Evidence, ...]:
     """Return the member's last JoinGroup success, to begin the evidence with; () if it was not captured."""
-    return () if member is None or member.joined_frame is None else (member.joined_frame,)
+    return () if member is None else captured(member.joined_frame)
 
 
 def last_frame_text(member: KnownMember) -> str:
@@ -254,7 +266,7 @@ def last_frame_text(member: KnownMember) -> str:
     return reason + last
 
 
-def sender_text(exchange: Exchange) -> str:
-    """Return ``member M (client C at A)``, as the exchange names it."""
-    name = f"member {exchange.member_id}" if exchange.member_id else "a new member"
-    return f"{name} {whom(exchange.actor)}"
+def sender_text(sender: Sender) -> str:
+    """Return ``member M (client C at A)``, as the request names it."""
+    name = f"member {sender.member_id}" if sender.member_id else "a new member"
+    return f"{name} {whom(sender.actor)}"

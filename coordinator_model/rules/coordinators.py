@@ -26,7 +26,7 @@ from coordinator_model.groups.classic.trackers.coordinator_records import LostCo
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, the_client, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, sender_text, the_client, whom
 from coordinator_model.rules.internal_errors import C_08
 from coordinator_model.rules.unanswered import C_01, C_02, C_03
 from coordinator_model.wire import API_NAMES
@@ -145,7 +145,7 @@ def _sync_while_loading(group: ClassicGroup, sync: SyncWhileLoading) -> Breach:
     hits = exchange.actor.software.startswith(_JAVA) or sync.times > 1
     return Breach.of_sender(
         exchange,
-        f"A SyncGroup of member {exchange.member_id} {whom(exchange.actor)} in group {group.name} was answered "
+        f"A SyncGroup of {sender_text(exchange)} in group {group.name} was answered "
         "COORDINATOR_LOAD_IN_PROGRESS, which Java consumers hand to the application as an exception.",
         "SyncGroup answered COORDINATOR_LOAD_IN_PROGRESS",
         (request_evidence(exchange), response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),

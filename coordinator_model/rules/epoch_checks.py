@@ -28,7 +28,7 @@ from coordinator_model.groups.epochs.silence import looks_for_coordinator
 from coordinator_model.groups.events import Answered, NewId, Throttled
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.sameness import CameBackDead
-from coordinator_model.rules.base import Breach, sender_text, who, whom
+from coordinator_model.rules.base import Breach, captured, sender_text, who, whom
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.rules.epochs import end_text
 from coordinator_model.wire import API_NAMES, error_name
@@ -77,7 +77,7 @@ def session_ended(group: EpochGroupData, silent: WentSilent) -> Breach | None:
         f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for "
         f"{seconds(silent.at_us - member.last_frame_us)}; {_idle_text(group, silent)}.",
         f"no frame since {a_or_an(member.last_frame or 'frame')}, and no leave",
-        () if member.epoch_frame is None else (member.epoch_frame,),
+        captured(member.epoch_frame),
     )
 
 
@@ -253,13 +253,12 @@ def came_back(group: EpochGroupData, back: CameBack) -> Breach | None:
         return None
     if not member.interval_ms or back.silent_us > SLOW_TIMES * member.interval_ms * 1_000:
         return None  # it had lost its coordinator, and may have waited for that
-    frames = () if back.left_frame is None else (back.left_frame,)
     return Breach.of_member(
         member,
         f"{begin(who(member))} left group {group.name} {seconds(back.held_us)} after it joined and joins again "
         f"{seconds(back.exchange.res_us - back.left_us)} later: its application most likely polled too rarely.",
         "a leave later than its rebalance timeout after its join, then a join under the same member id",
-        (*frames, asked_evidence(back.exchange)),
+        captured(back.left_frame, asked_evidence(back.exchange)),
         certainty=Certainty.HEURISTIC,
     )
 
@@ -290,7 +289,7 @@ def commit_after_end(group: EpochGroupData, misjudged: CommitMisjudged) -> Breac
     why = "never joined it"
     if member is not None:
         why = f"{end_text(member.removed)} and has not joined since"
-    proof = () if member is None or member.removed_frame is None else (member.removed_frame,)
+    proof = () if member is None else captured(member.removed_frame)
     return Breach.of_sender(
         exchange,
         f"The coordinator {exchange.broker} let {sender_text(exchange)} overwrite offsets of group {group.name} at epoch "
@@ -305,13 +304,12 @@ def committed_foreign(group: EpochGroupData, foreign: CommittedForeign) -> Breac
     exchange, member = foreign.exchange, foreign.member
     if foreign.times < _GOES_ON_COMMITTING:
         return None
-    owned = () if foreign.owner.granted_frame is None else (foreign.owner.granted_frame,)
     return Breach.of_member(
         member,
         f"{begin(who(member))} goes on committing {partitions_text(group, foreign.partitions)} in group {group.name}, which it has given "
         f"up, and which {who(foreign.owner)} owns: whoever commits last sets where the next owner begins.",
         f"{foreign.times} commits in a row of partitions that another member was assigned before",
-        (*owned, *exchange_evidence(exchange)),
+        captured(foreign.owner.granted_frame, *exchange_evidence(exchange)),
         generation=exchange.generation,
     )
 
@@ -325,7 +323,7 @@ def instance_changed(group: EpochGroupData, changed: InstanceChanged) -> Breach:
         f"{begin(who(member))} joined group {group.name} {joined}, and names the instance id {exchange.instance_id} in its "
         f"{API_NAMES[exchange.api_key]}: it cannot be fenced as it should.",
         f"one member id with two instance ids: {member.instance_id or 'none'} and {exchange.instance_id}",
-        (*(() if member.epoch_frame is None else (member.epoch_frame,)), asked_evidence(exchange)),
+        captured(member.epoch_frame, asked_evidence(exchange)),
         generation=exchange.generation if exchange.generation >= 0 else None,
     )
 

@@ -27,6 +27,7 @@ from coordinator_model.rules.base import (
     Due,
     FrameRule,
     TimerRule,
+    captured,
     sender_text,
     who,
     whom,
@@ -157,7 +158,7 @@ def _commit_misjudged(group: EpochGroupData, misjudged: CommitMisjudged) -> Brea
     if misjudged.kind in {GONE, NEVER_JOINED} and not exchange.error:
         return None  # O-02
     did = "refused" if exchange.error else "accepted"
-    proof = () if member is None or member.epoch_frame is None else (member.epoch_frame,)
+    proof = () if member is None else captured(member.epoch_frame)
     return Breach.of_sender(
         exchange,
         f"The coordinator {exchange.broker} {did} a commit of {_committer(exchange)} in group {group.name} at epoch {exchange.generation}, "

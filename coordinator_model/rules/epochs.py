@@ -25,6 +25,7 @@ from coordinator_model.groups.records import HeartbeatFacts
 from coordinator_model.rules.base import (
     Breach,
     FrameRule,
+    captured,
     sender_text,
     who,
 )
@@ -54,12 +55,11 @@ def _breach_of(group: EpochGroupData, unlawful: Unlawful) -> Breach:
     exchange = unlawful.exchange
     api = API_NAMES[exchange.api_key]
     asked = f"{a_or_an(api)} of {sender_text(exchange)} at epoch {exchange.generation}"
-    proof = () if unlawful.proof is None else (unlawful.proof,)
     return Breach.of_sender(
         exchange,
         f"The coordinator {exchange.broker} {_did(group, unlawful, asked)}.",
         f"{api} at epoch {exchange.generation} answered {error_name(exchange.error)}",
-        (*proof, *exchange_evidence(exchange)),
+        captured(unlawful.proof, *exchange_evidence(exchange)),
         generation=exchange.generation if exchange.generation > JOIN_EPOCH else None,
         certainty=Certainty.HEURISTIC if unlawful.kind == FENCED and unlawful.reloaded else None,
     )
@@ -92,13 +92,12 @@ def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
 
 def _shrank(group: EpochGroupData, shrank: EpochShrank) -> Breach:
     exchange, member = shrank.exchange, shrank.member
-    frames = (*(() if member.epoch_frame is None else (member.epoch_frame,)), answer_evidence(exchange, shrank.returned))
     return Breach.of_sender(
         exchange,
         f"The coordinator {exchange.broker} answered {sender_text(exchange)} in group {group.name} with epoch {shrank.returned}, although "
         f"that member was at epoch {shrank.had} already: it has lost state.",
         f"epoch {shrank.returned} after epoch {shrank.had}",
-        frames,
+        captured(member.epoch_frame, answer_evidence(exchange, shrank.returned)),
         generation=shrank.returned,
     )
 
@@ -149,13 +148,12 @@ def _joins_again(group: EpochGroupData, again: JoinedAgain) -> Breach | None:
 
 def _claims(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
     member = claimed.member
-    granted = () if member.granted_frame is None else (member.granted_frame,)
     return Breach.of_member(
         member,
         f"{begin(who(member))} claims {partitions_text(group, claimed.partitions)} in group {group.name}, which it was not assigned since "
         "it joined.",
         f"a request that lists {partitions_text(group, claimed.partitions)} as owned",
-        (*granted, asked_evidence(claimed.exchange)),
+        captured(member.granted_frame, asked_evidence(claimed.exchange)),
         generation=claimed.exchange.generation,
     )
 

@@ -130,7 +130,7 @@ def _valid_refused(group: ClassicGroup, contradicted: Contradicted) -> Breach | 
     exchange = contradicted.exchange
     return Breach.of_sender(
         doubt,
-        f"The coordinator {exchange.broker} refused generation {doubt.generation} to member {doubt.member_id} {whom(doubt.actor)} of group "
+        f"The coordinator {exchange.broker} refused generation {doubt.generation} to {sender_text(doubt)} of group "
         f"{group.name} as illegal, while it was the group's generation before and after.",
         f"ILLEGAL_GENERATION at generation {doubt.generation}, between two successes at that generation; {doubt.text}",
         (*doubt.frames, response_evidence(exchange, 0)),

@@ -32,7 +32,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
 from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
 from coordinator_model.groups.epochs.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.rules.base import Breach, FrameRule, admission, the_client, who
+from coordinator_model.rules.base import Breach, FrameRule, admission, captured, first_and_last, the_client, who
 from coordinator_model.rules.epoch_checks import subscription_flaps
 from coordinator_model.wording import counted, seconds
 
@@ -88,10 +88,6 @@ def _told(rebalances: tuple[Rebalance, ...]) -> str:
     return words
 
 
-def _frames(rebalances: tuple[Rebalance, ...]) -> list[Rebalance]:
-    return [*rebalances[:2], *rebalances[-2:]] if len(rebalances) > 4 else list(rebalances)
-
-
 def _most_frequent(rebalances: tuple[Rebalance, ...]) -> tuple[Rebalance, int] | None:
     """Return the newest rebalance of the client that started most of them, and how many it started."""
     named = [rebalance for rebalance in rebalances if rebalance.starter.cause not in {*_NOBODY, WORKER_REJOINED}]
@@ -120,12 +116,12 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         severity, why = Severity.WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
     else:
         return None
-    frames = [rebalance.starter.frame for rebalance in _frames(timeline.rebalances)]
+    frames = [rebalance.starter.frame for rebalance in first_and_last(timeline.rebalances)]
     return Breach(
         "",
         f"Group {group.name} rebalanced {count} times in {window_us // MINUTE_US} minutes: {why}.",
         _told(timeline.rebalances),
-        (*(frame for frame in frames if frame is not None), rebalanced.newest.proof),
+        captured(*frames, rebalanced.newest.proof),
         generation=rebalanced.newest.generation,
         severity=severity,
         actor=most[0].starter.actor if most is not None and most[1] * 2 >= len(timeline.rebalances) else None,
@@ -146,14 +142,14 @@ def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | N
     mild = all(rebalance.starter.cause in _MILD for rebalance in row)
     severe = len(row) >= _STUCK_LOOP and not mild
     span_us = row[-1].at_us - row[0].at_us
-    frames = [rebalance.starter.frame for rebalance in _frames(row)]
+    frames = [rebalance.starter.frame for rebalance in first_and_last(row)]
     same_member = all(rebalance.starter.member_id == starter.member_id for rebalance in row)
     return Breach(
         starter.member_id if same_member else starter.subject,
         f"The {the_client(starter.actor)} started {len(row)} rebalances of group {group.name} in a row within {seconds(span_us)}, "
         f"and the other members had to take part each time.",
         _told(row),
-        tuple(frame for frame in frames if frame is not None),
+        captured(*frames),
         actor=starter.actor,
         member_id=starter.member_id or None,
         instance_id=starter.instance_id,

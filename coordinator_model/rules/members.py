@@ -71,7 +71,7 @@ def _answered_for_another(group: ClassicGroup | EpochGroupData, answered: Answer
     exchange = answered.exchange
     return Breach.of_sender(
         exchange,
-        f"The coordinator {exchange.broker} answered the JoinGroup of member {exchange.member_id} {whom(exchange.actor)} in group "
+        f"The coordinator {exchange.broker} answered the JoinGroup of {sender_text(exchange)} in group "
         f"{group.name} with the member id {answered.member_id}: the client takes on a foreign identity.",
         f"JoinGroup of {exchange.member_id} succeeded as {answered.member_id}",
         (request_evidence(exchange), response_evidence(exchange, 0)),
@@ -88,8 +88,7 @@ def _wrongly_unknown(group: ClassicGroup, contradicted: Contradicted) -> Breach 
         shown = f"generation {doubt.generation}, which it was a member of, went on unbroken"
     return Breach.of_sender(
         doubt,
-        f"The coordinator {exchange.broker} denied knowing member {doubt.member_id} {whom(doubt.actor)} of group {group.name}, "
-        f"although {shown}.",
+        f"The coordinator {exchange.broker} denied knowing {sender_text(doubt)} of group {group.name}, although {shown}.",
         f"UNKNOWN_MEMBER_ID to a member of generation {doubt.generation}, and then a success of {contradicted.shown_by}; {doubt.text}",
         (*doubt.frames, response_evidence(exchange, 0)),
     )

@@ -17,9 +17,9 @@ from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule
 from coordinator_model.wire import API_NAMES, may_be_an_error, supported_versions
 from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
 from coordinator_model.wire.record import Kind, MirrorRecord
-from coordinator_model.wording import a_or_an, begin, counted
+from coordinator_model.wording import a_or_an, begin, counted, some
 
-_DIFFERENCES_NAMED = 3
+_NAMED = 3
 
 _UNSEEN_US: Final = 10_000_000
 """How long a member may send nothing after its generation began: heartbeats come every 3 s, and frames of several captures mix."""
@@ -27,15 +27,13 @@ _UNSEEN_US: Final = 10_000_000
 
 def _described_otherwise(group: ClassicGroup, otherwise: DescribedOtherwise) -> Breach:
     description = otherwise.description
-    differences = "; ".join(otherwise.differences[:_DIFFERENCES_NAMED])
-    more = len(otherwise.differences) - _DIFFERENCES_NAMED
-    newest = group.newest_generation
+    differences, newest = otherwise.differences, group.newest_generation
     assert newest is not None
     return Breach(
         "",
         f"Broker {description.broker} describes group {group.name} otherwise than frames of generation {otherwise.generation}, before and "
-        f"after, prove: {differences}{f'; and {more} more' if more > 0 else ''}. What the monitor says of this group may be wrong.",
-        differences,
+        f"after, prove: {some(differences, _NAMED, '; ', '; and ')}. What the monitor says of this group may be wrong.",
+        "; ".join(differences[:_NAMED]),
         (newest.proof, description.frame),
         generation=otherwise.generation,
     )
@@ -56,13 +54,11 @@ def _unseen(group: ClassicGroup) -> Iterator[Due]:
         return
 
     def describe() -> Breach:
-        named = ", ".join(unseen[:_DIFFERENCES_NAMED])
-        more = f" and {len(unseen) - _DIFFERENCES_NAMED} more" if len(unseen) > _DIFFERENCES_NAMED else ""
         return Breach(
             "",
-            f"{len(unseen)} of {len(newest.roster or ())} members of group {group.name} do not pass the tap: no frame of {named}{more} was "
-            f"captured, though generation {newest.generation} lists them. Findings about them are missing, and who waits for whom may be "
-            "wrong.",
+            f"{len(unseen)} of {len(newest.roster or ())} members of group {group.name} do not pass the tap: no frame of "
+            f"{some(unseen, _NAMED)} was captured, though generation {newest.generation} lists them. Findings about them are missing, and "
+            "who waits for whom may be wrong.",
             f"in the member list of generation {newest.generation}, and neither a JoinGroup nor anything else since generation "
             f"{before.generation}",
             (before.proof, newest.proof),

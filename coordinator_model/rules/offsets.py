@@ -33,6 +33,7 @@ from coordinator_model.rules.base import (
     HeldFinding,
     TimerRule,
     admission,
+    sender_text,
     who,
     whom,
 )
@@ -42,7 +43,7 @@ from coordinator_model.rules.generations import time_to_rejoin_us
 from coordinator_model.rules.unlawful import joined_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
-from coordinator_model.wording import a_or_an, counted, seconds
+from coordinator_model.wording import a_or_an, counted, seconds, some
 
 _NAMED: Final = 3  # partitions that a sentence names
 _AFTER_LEAVING: Final = (
@@ -53,9 +54,7 @@ _AFTER_LEAVING: Final = (
 
 def _partitions(named: Iterable[tuple[str, int]]) -> str:
     """Return ``t-0, t-1, t-2 and 4 more``."""
-    words = [f"{topic}-{partition}" for topic, partition in named]
-    more = len(words) - _NAMED
-    return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return some([f"{topic}-{partition}" for topic, partition in named], _NAMED)
 
 
 def _name(exchange: Exchange) -> str:
@@ -109,7 +108,7 @@ def _zombie_commit(group: ClassicGroup, verdict: Verdict) -> Breach | None:
             overwritten.append(f"{topic}-{partition} {before} → {offset}")
     return Breach.of_sender(
         exchange,
-        f"The coordinator {exchange.broker} let member {exchange.member_id} {whom(exchange.actor)} overwrite offsets of group "
+        f"The coordinator {exchange.broker} let {sender_text(exchange)} overwrite offsets of group "
         f"{group.name} that are no longer its own ({reported_by[0]}): "
         f"{_partitions((topic, partition) for topic, partition, _ in written)}.",
         f"{counted(len(written) + ask.left_out, 'partition')} of {a_or_an(API_NAMES[exchange.api_key])} at generation "

@@ -36,7 +36,6 @@ from coordinator_model.rules.base import (
     admission,
     sender_text,
     who,
-    whom,
 )
 from coordinator_model.rules.epoch_checks import impossible_answer
 from coordinator_model.rules.epoch_members import P_12
@@ -174,7 +173,7 @@ def _impossible_order(group: ClassicGroup) -> Iterator[Due]:
         def describe(what: str = what, observed: str = observed, suspect: Any = suspect) -> Breach:
             return Breach.of_sender(
                 suspect,
-                f"The coordinator {group.broker} gave member {suspect.member_id} {whom(suspect.actor)} of group {group.name} at "
+                f"The coordinator {group.broker} gave {sender_text(suspect)} of group {group.name} at "
                 f"generation {suspect.generation} {what}.",
                 observed,
                 (suspect.frame,),

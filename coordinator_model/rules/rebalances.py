@@ -38,7 +38,7 @@ from coordinator_model.rules.sync_phase import R_02, R_03, R_04
 from coordinator_model.rules.waiting import awaited_members, processed_since
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
-from coordinator_model.wording import counted, plural, seconds
+from coordinator_model.wording import counted, plural, seconds, some
 
 _RETRY_US = 2_000_000  # a client that lost its connection repeats its request within this, on a new one
 
@@ -103,8 +103,7 @@ def _join_breach(
     group: ClassicGroup, waiting: list[Exchange], missing: list[Member], patience: WaitLimits, severity: Severity
 ) -> Breach:
     if missing:
-        names = ", ".join(who(member) for member in missing[:5])
-        blocked = f"it waits for {names}" + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        blocked = f"it waits for {some([who(member) for member in missing], 5)}"
     elif group.issued:
         issued = ", ".join(f"{id_} (client {pending.actor.client_id})" for id_, pending in list(group.issued.items())[:3])
         blocked = f"every known member has asked; ids issued and not used: {issued}"

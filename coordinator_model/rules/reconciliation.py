@@ -32,6 +32,7 @@ from coordinator_model.rules.base import (
     FrameRule,
     Rule,
     TimerRule,
+    captured,
     sender_text,
     who,
 )
@@ -117,7 +118,7 @@ def _not_removed(group: EpochGroupData, member: EpochMember, until_us: int) -> B
 
 
 def _told_frames(member: EpochMember) -> tuple[Evidence, ...]:
-    return () if member.told_frame is None else (member.told_frame,)
+    return captured(member.told_frame)
 
 
 def waiting_members(group: EpochGroupData, holder: EpochMember) -> list[EpochMember]:
@@ -144,7 +145,7 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
                 f"{begin(who(member))} has had no {one} of group {group.name} since {clock(member.empty_since_us)}, longer than any "
                 f"rebalance timeout, and may wait: {held}.",
                 f"nothing assigned at epoch {member.epoch} since {clock(member.empty_since_us)}",
-                () if member.granted_frame is None else (member.granted_frame,),
+                captured(member.granted_frame),
                 generation=member.epoch,
             )
 
@@ -170,7 +171,7 @@ def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
                 f"{begin(who(member))} has had no partition of group {group.name} since {clock(member.empty_since_us)}, and may wait for "
                 f"{len(kept)} dead members: {held}.",
                 f"nothing assigned at epoch {member.epoch}, and {len(kept)} members whose connections ended keep partitions",
-                () if member.granted_frame is None else (member.granted_frame,),
+                captured(member.granted_frame),
                 generation=member.epoch,
                 action="Find out why the members named die without leaving (M-13); a shorter consumer.session.timeout.ms of the group "
                 "frees what they keep sooner.",

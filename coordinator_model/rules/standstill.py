@@ -17,7 +17,7 @@ from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Me
 from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, the_client, who
 from coordinator_model.rules.departures import how_it_went
 from coordinator_model.rules.waiting import awaited_members, processed_since
-from coordinator_model.wording import a_or_an, clock, seconds
+from coordinator_model.wording import a_or_an, clock, seconds, some
 
 _NAMED = 3
 _DOUBLINGS = 8  #: a standstill is reported again after twice the time, four times, and so on
@@ -101,11 +101,10 @@ def _outcome(group: ClassicGroup, member: Member) -> str:
 def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member]) -> WaitedFor:
     if missing:
         missing = sorted(missing, key=lambda member: not member.last_frame)  # stable sort: members with captured frames first
-        names = "; ".join(f"{who(member)}, {_outcome(group, member)}" for member in missing[:_NAMED])
-        more = f"; and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        names = some([f"{who(member)}, {_outcome(group, member)}" for member in missing], _NAMED, "; ", "; and ")
         first = missing[0]
         certainty = None if all(member.last_frame for member in missing) else Certainty.HEURISTIC  # they may be consuming
-        return WaitedFor(names + more, Blame.CLIENT, first.actor, first.id, first.instance_id, certainty)
+        return WaitedFor(names, Blame.CLIENT, first.actor, first.id, first.instance_id, certainty)
     asked = {waiting.member_id for waiting in group.waiting_joins()}
     unused = [(id_, issued) for id_, issued in group.issued.items() if id_ not in asked]
     if unused and any(one.had_some for one in idle):

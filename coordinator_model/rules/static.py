@@ -24,7 +24,7 @@ from coordinator_model.groups.events import (
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember, host_of
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, admission, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, admission, sender_text, who, whom
 from coordinator_model.rules.epoch_checks import (
     goes_on_fenced,
     instance_alternates,
@@ -243,7 +243,7 @@ def _owner_fenced(group: ClassicGroup, contradicted: Contradicted) -> Breach | N
         shown = f"the coordinator holds {contradicted.shown_by} for the holder, whom it had replaced"
     return Breach.of_sender(
         doubt,
-        f"The coordinator {exchange.broker} fenced member {doubt.member_id} {whom(doubt.actor)} of group {group.name}, the rightful holder "
+        f"The coordinator {exchange.broker} fenced {sender_text(doubt)} of group {group.name}, the rightful holder "
         f"of instance id {doubt.instance_id}; {shown}.",
         f"FENCED_INSTANCE_ID to the latest holder of {doubt.instance_id}, and then an answer that shows {contradicted.shown_by} as holder; "
         f"{doubt.text}",

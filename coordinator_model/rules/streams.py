@@ -27,6 +27,7 @@ from coordinator_model.rules.base import (
     FrameRule,
     Rule,
     TimerRule,
+    captured,
     sender_text,
     who,
 )
@@ -158,7 +159,7 @@ def _share_starves(group: EpochGroupData) -> Iterator[Due]:
             "",
             f"No member of share group {group.name} has been assigned anything since {clock(since_us)}: {why}.",
             f"{len(members)} {plural(len(members), 'member')} at epoch {group.epoch} without partitions",
-            tuple(member.granted_frame for member in members[:2] if member.granted_frame is not None),
+            captured(*(member.granted_frame for member in members[:2])),
             generation=group.epoch,
         )
 

@@ -9,20 +9,19 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.assignments import DifferentTopics
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.rules.base import Breach, FrameRule, who
-from coordinator_model.wording import plural
+from coordinator_model.wording import plural, some
 
 _NAMED: Final = 3  # topics and parts that a sentence names
 
 
 def _different_topics(group: ClassicGroup, different: DifferentTopics) -> Breach:
     exchange, parts = different.exchange, different.parts
-    named = "; ".join(_part(group, topics, members) for topics, members in parts[:_NAMED])
-    more = f"; and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+    named = some([_part(group, topics, members) for topics, members in parts], _NAMED, "; ", "; and ")
     leader = group.members.get(exchange.member_id)
     led = f" The leader is {who(leader)}." if leader is not None else ""
     return Breach(
         "",
-        f"Members of group {group.name} subscribe to different topics: {named}{more}.{led}",
+        f"Members of group {group.name} subscribe to different topics: {named}.{led}",
         f"{len(parts)} parts of {sum(len(members) for _, members in parts)} members without a topic in common",
         (response_evidence(exchange, 0, group.generation),),
         generation=group.generation,
@@ -30,7 +29,7 @@ def _different_topics(group: ClassicGroup, different: DifferentTopics) -> Breach
 
 
 def _part(group: ClassicGroup, topics: tuple[str, ...], members: tuple[str, ...]) -> str:
-    shown = " and ".join(topics[:_NAMED]) + (f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else "")
+    shown = some(topics, _NAMED, " and ")
     first = group.members.get(members[0])
     others = len(members) - 1
     by = who(first) if first is not None else f"member {members[0]}"

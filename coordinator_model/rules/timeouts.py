@@ -11,8 +11,8 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.recurring.given_up import GivenUp
 from coordinator_model.groups.recurring.poll_intervals import Overrun
 from coordinator_model.groups.recurring.untold import CameBack
-from coordinator_model.rules.base import Breach, Due, TimerRule
-from coordinator_model.wording import clock, counted, seconds
+from coordinator_model.rules.base import Breach, Due, TimerRule, captured, first_and_last
+from coordinator_model.wording import clock, counted, seconds, some
 
 _NAMED = 4
 _APART_US = 1_000_000  #: connections that end closer together may have been ended by somebody else
@@ -25,9 +25,7 @@ _QUIET = 5
 
 
 def _names(clients: Sequence[str]) -> str:
-    known = list(dict.fromkeys(clients))
-    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
-    return ", ".join(known[:_NAMED]) + more
+    return some(list(dict.fromkeys(clients)), _NAMED)
 
 
 def _quiet_us(group: ClassicGroup | EpochGroupData) -> int:
@@ -67,7 +65,7 @@ def _gives_up(group: ClassicGroup) -> Iterator[Due]:
             f"nobody reads until their session ends, {seconds(session_us)}, after which all rejoin.",
             f"{len(alike)} connections ended {seconds(min(waited_us))} to {seconds(max(waited_us))} after their JoinGroup, which had no "
             "answer yet, and the same clients asked again",
-            tuple(one.frame for one in (*alike[:2], *alike[2:][-2:])),
+            tuple(one.frame for one in first_and_last(alike)),
             generation=group.generation,
             action=f"Raise the request timeout of these clients above their rebalance timeout, {seconds(phase_us)}; if a load balancer is "
             "between, its idle timeout, too.",
@@ -107,7 +105,7 @@ def _untold(group: ClassicGroup) -> Iterator[Due]:
             "a new member, and so begins the next rebalance.",
             f"{counted(len(drops), 'member')} dropped after {seconds(min(one.dropped.phase_us for one in drops))} or more without an "
             f"answer REBALANCE_IN_PROGRESS, whose clients joined again; sessions last {seconds(1_000 * min(sessions_ms))}",
-            tuple(one.frame for one in (*drops[:2], *drops[2:][-2:]) if one.frame is not None),
+            captured(*(one.frame for one in first_and_last(drops))),
             generation=group.generation,
             action="Raise the rebalance timeout of all members above their session timeout (max.poll.interval.ms of Java and librdkafka, "
             f"rebalanceTimeout of kafkajs, Consumer.Group.Rebalance.Timeout of sarama): {seconds(1_000 * timeout_ms)} is less than one "
@@ -156,7 +154,7 @@ def _polls_too_rarely(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         gaps_us = [one.gap_us for one in overruns]
         times = sum(len(overruns) for _, overruns, _ in found)
         who = f"{'Client' if len(found) == 1 else 'Clients'} {_names([client for client, _, _ in found])}"
-        frames = [one.frame for _, overruns, _ in found for one in overruns[-_OVERRUNS:] if one.frame is not None]
+        frames = captured(*(one.frame for _, overruns, _ in found for one in overruns[-_OVERRUNS:]))
         return Breach(
             "",
             f"{who} in group {group.name} exceed{'s' if len(found) == 1 else ''} the poll interval "
@@ -165,7 +163,7 @@ def _polls_too_rarely(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
             "is done, and the group rebalances twice.",
             f"{times} leaves, and joins of the same process after them; it takes {seconds(timeout_us + min(gaps_us))} or more from poll to "
             "poll",
-            tuple(frames[:_NAMED]),
+            frames[:_NAMED],
             action=f"What is done between two polls takes up to {seconds(longest_us)}, always: raise max.poll.interval.ms well above that, "
             "or take fewer records with each poll (max.poll.records).",
         )

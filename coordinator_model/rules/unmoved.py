@@ -11,7 +11,7 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_causes import LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED
 from coordinator_model.groups.recurring.unmoved import Unmoved
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, captured, first_and_last
 from coordinator_model.wording import clock, counted, seconds
 
 _REBALANCES = 3
@@ -99,7 +99,7 @@ def _moved_nothing(group: ClassicGroup) -> Iterator[Due]:
             f"{coincidence.words}.",
             f"{len(row)} generations with the same assignment, up to generation {last.generation}, begun by "
             f"{', '.join(dict.fromkeys(one.client for one in row))}",
-            tuple(one.frame for one in (*row[:2], *row[-2:]) if one.frame is not None),
+            captured(*(one.frame for one in first_and_last(row))),
             generation=last.generation,
             action=coincidence.action + _CHEAPER,
         )
