@@ -270,3 +270,15 @@ def sender_text(sender: Sender) -> str:
     """Return ``member M (client C at A)``, as the request names it."""
     name = f"member {sender.member_id}" if sender.member_id else "a new member"
     return f"{name} {whom(sender.actor)}"
+
+
+def is_gone(group: Any, member_id: str) -> bool:
+    """Return True if it is no longer a member."""
+    member = group.members.get(member_id)
+    return member is None or member.removed is not None
+
+
+def is_refused_no_longer(group: Any, member_id: str) -> bool:
+    """Return True if the member was accepted since its last refusal, or is not known any more."""
+    member = group.members.get(member_id)
+    return member is None or member.refusals is None

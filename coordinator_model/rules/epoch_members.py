@@ -28,6 +28,7 @@ from coordinator_model.rules.base import (
     FrameRule,
     TimerRule,
     captured,
+    is_gone,
     sender_text,
     who,
     whom,
@@ -146,11 +147,6 @@ def _static_leave_refused(group: EpochGroupData, refused: StaticLeaveRefused) ->
         "a heartbeat at epoch -2 without an instance id answered INVALID_REQUEST",
         exchange_evidence(refused.exchange),
     )
-
-
-def _no_longer_held(group: EpochGroupData, member_id: str) -> bool:
-    member = group.members.get(member_id)
-    return member is None or member.removed is not None
 
 
 def _commit_misjudged(group: EpochGroupData, misjudged: CommitMisjudged) -> Breach | None:
@@ -306,7 +302,7 @@ E_19 = FrameRule(
     action="Upgrade that client's library (franz-go up to 1.22 leaves so), or lower the group's consumer.session.timeout.ms.",
     false_alarms="None known.",
     checks={StaticLeaveRefused: _static_leave_refused},
-    over=_no_longer_held,
+    over=is_gone,
 )
 E_20 = FrameRule(
     id="E-20",

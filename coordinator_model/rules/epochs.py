@@ -26,6 +26,7 @@ from coordinator_model.rules.base import (
     Breach,
     FrameRule,
     captured,
+    is_refused_no_longer,
     sender_text,
     who,
 )
@@ -116,11 +117,6 @@ def _ignores_fence(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None
     )
 
 
-def _still_refused(group: EpochGroupData, member_id: str) -> bool:
-    member = group.members.get(member_id)
-    return member is None or member.refusals is None
-
-
 def _dirty(group: EpochGroupData, malformed: MalformedHeartbeat) -> Breach:
     exchange = malformed.exchange
     assert isinstance(exchange.facts, HeartbeatFacts)
@@ -186,7 +182,7 @@ E_02 = FrameRule(
     action="Restart that client; look at its library's version.",
     false_alarms="Heartbeats under way when the first was refused do not count.",
     checks={KeptAfterFence: _ignores_fence},
-    over=_still_refused,
+    over=is_refused_no_longer,
 )
 E_03 = FrameRule(
     id="E-03",

@@ -12,15 +12,7 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.classic.positions import PHASE
-from coordinator_model.groups.events import (
-    Collided,
-    Contradicted,
-    Malformed,
-    OtherGeneration,
-    Refused,
-    Regressed,
-    TwoRosters,
-)
+from coordinator_model.groups.events import Collided, Contradicted, Malformed, OtherGeneration, Refused, Regressed, TwoRosters
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Ahead, Member
 from coordinator_model.rules.base import (
@@ -29,6 +21,7 @@ from coordinator_model.rules.base import (
     FrameRule,
     TimerRule,
     admission,
+    is_refused_no_longer,
     sender_text,
     the_client,
     who,
@@ -55,11 +48,6 @@ def is_zombie(group: ClassicGroup, refused: Refused) -> bool:
 def time_to_rejoin_us(group: ClassicGroup, member: Member) -> int:
     """Return how long a refused member may take to join again: its application may poll as rarely as its rebalance timeout allows."""
     return (member.rebalance_timeout_ms or group.settings.unbounded_join_ms) * 1_000
-
-
-def still_refused(group: ClassicGroup, member_id: str) -> bool:
-    member = group.members.get(member_id)
-    return member is not None and member.refusals is not None
 
 
 def _zombie_generation(group: ClassicGroup, refused: Refused) -> Breach | None:
@@ -280,7 +268,7 @@ G_01 = FrameRule(
     false_alarms="A static member that missed a generation stays behind until it rejoins: it is given its rebalance timeout.",
     suppressed_by=("S-02", "R-11"),
     checks={Refused: _zombie_generation},
-    over=lambda group, member_id: not still_refused(group, member_id),
+    over=is_refused_no_longer,
 )
 
 G_02 = FrameRule(

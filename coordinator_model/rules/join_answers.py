@@ -10,15 +10,8 @@ from coordinator_model.groups.classic.trackers.assignments import JoinAnswered, 
 from coordinator_model.groups.classic.trackers.plans import is_foreign, same_instance
 from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import JoinFacts, SyncFacts
-from coordinator_model.rules.base import (
-    Breach,
-    FrameRule,
-    sender_text,
-    whom,
-)
-from coordinator_model.wire.constants import (
-    LEADER_TOLD_SINCE,
-)
+from coordinator_model.rules.base import Breach, FrameRule, sender_text, whom
+from coordinator_model.wire.constants import LEADER_TOLD_SINCE
 from coordinator_model.wording import counted
 
 NAMED_AT_MOST = 3

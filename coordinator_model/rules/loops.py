@@ -32,7 +32,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
 from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
 from coordinator_model.groups.epochs.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.rules.base import Breach, FrameRule, admission, captured, first_and_last, the_client, who
+from coordinator_model.rules.base import Breach, FrameRule, admission, captured, first_and_last, is_gone, the_client, who
 from coordinator_model.rules.epoch_checks import subscription_flaps
 from coordinator_model.wording import counted, seconds
 
@@ -298,7 +298,7 @@ R_17 = FrameRule(
     false_alarms="Topics created and deleted in turn, under a pattern subscription.",
     checks={SubscriptionAlternated: _ping_pong, SubscriptionFlapped: subscription_flaps},
     quiet_times=5,
-    over=lambda group, member_id: member_id not in group.members or group.members[member_id].removed is not None,
+    over=is_gone,
 )
 
 RULES = (R_06, R_07, R_10, R_12, R_17)

@@ -25,10 +25,10 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, host_of
 from coordinator_model.groups.sameness import CameBackDead
-from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, sender_text, the_client, who, whom
+from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, is_refused_no_longer, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
-from coordinator_model.rules.generations import is_zombie, still_refused, time_to_rejoin_us
+from coordinator_model.rules.generations import is_zombie, time_to_rejoin_us
 from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
@@ -271,7 +271,7 @@ M_01 = FrameRule(
     "client had under way when it left is refused within seconds, and too soon to count.",
     suppressed_by=("S-02",),
     checks={Refused: _zombie_member},
-    over=lambda group, member_id: not still_refused(group, member_id),
+    over=is_refused_no_longer,
 )
 
 M_02 = FrameRule(

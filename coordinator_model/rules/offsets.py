@@ -26,17 +26,7 @@ from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member
-from coordinator_model.rules.base import (
-    Breach,
-    Due,
-    FrameRule,
-    HeldFinding,
-    TimerRule,
-    admission,
-    sender_text,
-    who,
-    whom,
-)
+from coordinator_model.rules.base import Breach, Due, FrameRule, HeldFinding, TimerRule, admission, sender_text, who, whom
 from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused, committed_foreign
 from coordinator_model.rules.epoch_members import commits_again
 from coordinator_model.rules.generations import time_to_rejoin_us

@@ -26,17 +26,7 @@ from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspects
-from coordinator_model.rules.base import (
-    Breach,
-    Due,
-    FrameRule,
-    Matter,
-    Rule,
-    TimerRule,
-    admission,
-    sender_text,
-    who,
-)
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, admission, sender_text, who
 from coordinator_model.rules.epoch_checks import impossible_answer
 from coordinator_model.rules.epoch_members import P_12
 from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04, P_05, P_06, P_11

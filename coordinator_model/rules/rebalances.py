@@ -26,6 +26,7 @@ from coordinator_model.rules.base import (
     Matter,
     TimerRule,
     about,
+    is_refused_no_longer,
     kept_waiting,
     the_client,
     who,
@@ -33,7 +34,7 @@ from coordinator_model.rules.base import (
     work_of,
 )
 from coordinator_model.rules.epoch_checks import does_not_rejoin
-from coordinator_model.rules.generations import is_zombie, still_refused
+from coordinator_model.rules.generations import is_zombie
 from coordinator_model.rules.sync_phase import R_02, R_03, R_04
 from coordinator_model.rules.waiting import awaited_members, processed_since
 from coordinator_model.wire import API_NAMES
@@ -378,7 +379,7 @@ R_11 = FrameRule(
     false_alarms="None known.",
     suppressed_by=("S-02",),
     checks={Refused: _left_behind},
-    over=lambda group, member_id: not still_refused(group, member_id),
+    over=is_refused_no_longer,
 )
 
 R_13 = FrameRule(

@@ -39,6 +39,7 @@ from coordinator_model.rules.base import (
     FrameRule,
     TimerRule,
     admission,
+    is_gone,
     kept_waiting,
     sender_text,
     the_client,
@@ -335,7 +336,7 @@ T_01 = FrameRule(
     suppressed_by=("T-06", "T-07"),
     checks={ThinMargin: _thin_margin},
     quiet_times=15,
-    over=lambda group, member_id: member_id not in group.members or group.members[member_id].removed is not None,
+    over=is_gone,
 )
 
 T_02 = FrameRule(

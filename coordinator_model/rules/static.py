@@ -13,15 +13,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import InstanceChanged, InstanceTaken, KeptAfterFence, LostInstanceRefused
-from coordinator_model.groups.events import (
-    Contradicted,
-    Inconsistent,
-    LeftByItself,
-    Needless,
-    Replaced,
-    Returned,
-    WentOnFenced,
-)
+from coordinator_model.groups.events import Contradicted, Inconsistent, LeftByItself, Needless, Replaced, Returned, WentOnFenced
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember, host_of
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, admission, sender_text, who, whom

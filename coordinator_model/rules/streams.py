@@ -21,16 +21,7 @@ from coordinator_model.groups.epochs.statuses import (
     STALE_TOPOLOGY,
 )
 from coordinator_model.groups.evidence import client_text
-from coordinator_model.rules.base import (
-    Breach,
-    Due,
-    FrameRule,
-    Rule,
-    TimerRule,
-    captured,
-    sender_text,
-    who,
-)
+from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, captured, sender_text, who
 from coordinator_model.wire import error_name
 from coordinator_model.wording import begin, clock, plural, seconds
 
