@@ -226,7 +226,7 @@ R_06 = FrameRule(
     expected="A generation lasts for hours; deployments aside.",
     action="Look at what started them and at the reasons that clients give; act on the most frequent.",
     false_alarms="A deployment that takes more than 15 minutes and keeps the group busy for most of them.",
-    suppressed_by=("R-07", "R-24", "R-25", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("R-07", "R-24", "R-25", "R-26", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _storm},
     quiet_times=5,
 )

@@ -142,7 +142,11 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
         return (group.member_identity.contradicted(exchange, body),)  # nothing else follows from such a response
     if exchange.api_key != HEARTBEAT or body.error_code:
         exchange.error_codes = error_codes(exchange.api_key, body, group.name)
+    sender = group.members.get(exchange.member_id)
+    joined_before = None if sender is None else sender.joined
     events = _ON_RESPONSE[exchange.api_key](group, exchange, body)
+    if exchange.api_key == JOIN_GROUP:
+        group.recurring.hot_joins.on_answer(exchange, same_generation=joined_before == body.generation_id)
     if exchange.api_key != HEARTBEAT or exchange.error:
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)

@@ -7,6 +7,7 @@ from typing import Any
 
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.recurring.given_up import GivenUpJoins
+from coordinator_model.groups.recurring.hot_joins import HotJoins
 from coordinator_model.groups.recurring.poll_intervals import Overruns
 from coordinator_model.groups.recurring.scaling import Scaling
 from coordinator_model.groups.recurring.unmoved import UnmovedRebalances
@@ -16,7 +17,7 @@ from coordinator_model.groups.recurring.untold import Untold
 class Recurring:
     """What recurs in one group. Each part gets all events of the group, and keeps a bounded number of them."""
 
-    __slots__ = ("given_up", "overruns", "scaling", "unmoved", "untold")
+    __slots__ = ("given_up", "hot_joins", "overruns", "scaling", "unmoved", "untold")
 
     def __init__(self) -> None:
         self.scaling = Scaling()
@@ -24,6 +25,7 @@ class Recurring:
         self.overruns = Overruns()
         self.untold = Untold()
         self.given_up = GivenUpJoins()
+        self.hot_joins = HotJoins()
 
     def on_event(self, event: GroupEvent) -> None:
         """Note what happened in the group."""
@@ -35,7 +37,14 @@ class Recurring:
 
     def values(self) -> list[Any]:
         """Return plain values for :meth:`restored`. New parts are only appended."""
-        return [self.scaling.values(), self.unmoved.values(), self.overruns.values(), self.untold.values(), self.given_up.values()]
+        return [
+            self.scaling.values(),
+            self.unmoved.values(),
+            self.overruns.values(),
+            self.untold.values(),
+            self.given_up.values(),
+            self.hot_joins.values(),
+        ]
 
     @classmethod
     def restored(cls, values: Sequence[Any]) -> Recurring:
@@ -47,4 +56,5 @@ class Recurring:
         recurring.overruns = Overruns.restored(next(parts, recurring.overruns.values()))
         recurring.untold = Untold.restored(next(parts, recurring.untold.values()))
         recurring.given_up = GivenUpJoins.restored(next(parts, recurring.given_up.values()))
+        recurring.hot_joins = HotJoins.restored(next(parts, recurring.hot_joins.values()))
         return recurring

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from coordinator_model.finding import Blame
 from coordinator_model.wire import JoinGroupRequest
 from streaming.demo.raw_client import NONE, REBALANCE_IN_PROGRESS, VERSIONS, RawClientError, RawMember
-from tests.real.lab.scene import HEARTBEAT_S, REBALANCE_MS, SESSION_MS, SHORT_REBALANCE_MS, TOPIC, Scene, ViolationError
+from tests.real.lab.scene import HEARTBEAT_S, REBALANCE_MS, SESSION_MS, SHORT_REBALANCE_MS, STEP_S, TOPIC, Scene, ViolationError
 from tests.real.lab.violations import Violation
 
 STAY_S = 4.0
@@ -115,10 +115,21 @@ def _polls_too_rarely(scene: Scene) -> None:
         scene.enter(slow)
 
 
+def _joins_hot(scene: Scene) -> None:
+    """A client that keeps an id which the coordinator does not know, and asks again as fast as it is refused."""
+    _settle(scene)
+    member = scene.member("hot")
+    scene.fact()
+    for _ in scene.until_found(every_s=0.05):
+        member.member_id = f"{scene.group}-forgotten"
+        member.join(timeout_s=STEP_S)
+
+
 CAUSES: tuple[Violation, ...] = (
     Violation(name="scaled-up-and-down", rule="R-24", blame=Blame.CONFIG, culprits=(), commit=_scaled_up_and_down),
     Violation(name="moves-nothing", rule="R-25", blame=Blame.CONFIG, culprits=(), commit=_moves_nothing),
     Violation(name="joins-given-up", rule="T-10", blame=Blame.CONFIG, culprits=(), commit=_gives_up_joins),
     Violation(name="beats-too-seldom", rule="T-11", blame=Blame.CONFIG, culprits=(), commit=_beats_too_seldom),
     Violation(name="polls-too-rarely", rule="T-12", blame=Blame.CLIENT, culprits=(), commit=_polls_too_rarely),
+    Violation(name="joins-hot", rule="R-26", blame=Blame.CLIENT, culprits=(), commit=_joins_hot),
 )
