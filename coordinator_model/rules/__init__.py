@@ -75,20 +75,25 @@ _OF_ALL: Final = frozenset({joining.M_14, unanswered.C_01, scaling.R_24, timeout
 """Timer rules of groups of all types."""
 
 _BY_MATTER: Final = {
-    (requests, plans): tuple(
+    (requests, plans, recurrences): tuple(
         rule
         for rule in TIMER_RULES
-        if (requests or rule.matter is not Matter.REQUEST) and (plans or rule.matter is not Matter.PLAN) and rule not in _OF_EPOCHS
+        if (requests or rule.matter is not Matter.REQUEST)
+        and (plans or rule.matter is not Matter.PLAN)
+        and (recurrences or rule.matter is not Matter.RECURRENCE)
+        and rule not in _OF_EPOCHS
     )
     for requests in (False, True)
     for plans in (False, True)
+    for recurrences in (False, True)
 }
 EPOCH_TIMERS: Final = tuple(rule for rule in TIMER_RULES if rule in _OF_EPOCHS or rule in _OF_ALL)
 
 
 def _classic_timers(group: ClassicGroup) -> tuple[TimerRule, ...]:
     assignments = group.assignments
-    return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects)]
+    recurrences = group.recurring.is_any or len(group.rebalance_history.rebalances) >= hot_loops.GENERATIONS
+    return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects), recurrences]
 
 
 def _epoch_timers(group: GroupModel) -> tuple[TimerRule, ...]:  # noqa: ARG001

@@ -193,6 +193,7 @@ class Matter(Enum):
     ANYTHING = auto()
     REQUEST = auto()  #: an open request
     PLAN = auto()  #: an assignment with errors, or a suspect
+    RECURRENCE = auto()  #: something that happened more than once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_causes import NEW_MEMBER, NOT_SEEN, Rebalance
 from coordinator_model.groups.recurring.hot_joins import WINDOW_US, Repeated
-from coordinator_model.rules.base import Breach, Due, TimerRule
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule
 from coordinator_model.wire import error_name
 from coordinator_model.wording import clock, counted, seconds
 
-_GENERATIONS = 15  #: within the window
+GENERATIONS = 15  #: within the window
 _NEWCOMERS = 4  #: more of them explain so many generations
 _LASTS_US = 30_000_000
 _NAMED = 4
@@ -25,8 +25,8 @@ def _a_second(times: int, span_us: int) -> str:
 
 def _fast_rebalances(group: ClassicGroup) -> tuple[Rebalance, ...]:
     """Return the latest rebalances, if so many came so fast, and newcomers do not explain them."""
-    latest = group.rebalance_history.rebalances[-_GENERATIONS:]
-    if len(latest) < _GENERATIONS or latest[-1].at_us - latest[0].at_us > WINDOW_US:
+    latest = group.rebalance_history.rebalances[-GENERATIONS:]
+    if len(latest) < GENERATIONS or latest[-1].at_us - latest[0].at_us > WINDOW_US:
         return ()
     newcomers: list[Rebalance] = []
     for one in latest:
@@ -95,6 +95,7 @@ def _hot_loop(group: ClassicGroup) -> Iterator[Due]:
 
 R_26 = TimerRule(
     id="R-26",
+    matter=Matter.RECURRENCE,
     name="hot loop of JoinGroups",
     severity=Severity.ERROR,
     certainty=Certainty.HEURISTIC,

@@ -8,7 +8,7 @@ from itertools import pairwise
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.recurring.scaling import Cycle
-from coordinator_model.rules.base import Breach, Due, TimerRule
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule
 from coordinator_model.wording import clock, counted, seconds
 
 _REGULAR = 3  #: cycles that make a rhythm
@@ -82,6 +82,7 @@ def _unsettled(group: GroupModel) -> Iterator[Due]:
 
 R_24 = TimerRule(
     id="R-24",
+    matter=Matter.RECURRENCE,
     name="scaled up and down",
     severity=Severity.WARNING,
     certainty=Certainty.HEURISTIC,

@@ -11,7 +11,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.recurring.given_up import GivenUp
 from coordinator_model.groups.recurring.poll_intervals import Overrun
 from coordinator_model.groups.recurring.untold import CameBack
-from coordinator_model.rules.base import Breach, Due, TimerRule, captured, first_and_last
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, captured, first_and_last
 from coordinator_model.wording import clock, counted, seconds, some
 
 _NAMED = 4
@@ -174,6 +174,7 @@ def _polls_too_rarely(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
 
 T_10 = TimerRule(
     id="T-10",
+    matter=Matter.RECURRENCE,
     name="request timeout below rebalance timeout",
     severity=Severity.WARNING,
     certainty=Certainty.HEURISTIC,
@@ -191,6 +192,7 @@ T_10 = TimerRule(
 
 T_11 = TimerRule(
     id="T-11",
+    matter=Matter.RECURRENCE,
     name="rebalance timeout below heartbeat interval",
     severity=Severity.ERROR,
     certainty=Certainty.HEURISTIC,
@@ -207,6 +209,7 @@ T_11 = TimerRule(
 
 T_12 = TimerRule(
     id="T-12",
+    matter=Matter.RECURRENCE,
     name="poll interval always exceeded by the same",
     severity=Severity.WARNING,
     certainty=Certainty.HEURISTIC,

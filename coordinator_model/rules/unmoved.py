@@ -111,7 +111,7 @@ def _moved_nothing(group: ClassicGroup) -> Iterator[Due]:
 
 R_25 = TimerRule(
     id="R-25",
-    matter=Matter.ANYTHING,
+    matter=Matter.RECURRENCE,
     name="rebalances that move nothing",
     severity=Severity.WARNING,
     certainty=Certainty.CONFIRMED,

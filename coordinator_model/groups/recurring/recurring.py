@@ -35,6 +35,18 @@ class Recurring:
         self.untold.on_event(event)
         self.given_up.on_event(event)
 
+    @property
+    def is_any(self) -> bool:
+        """True if anything is known that may recur. False for a group that has settled and stays so."""
+        return bool(
+            self.scaling.cycles
+            or self.unmoved.in_a_row
+            or self.overruns.of
+            or self.untold.back
+            or self.given_up.known
+            or self.hot_joins.by_connection
+        )
+
     def values(self) -> list[Any]:
         """Return plain values for :meth:`restored`. New parts are only appended."""
         return [
