@@ -73,3 +73,25 @@ def test_modules_and_classes_can_be_read_in_one_sitting(package: str) -> None:
                 methods = [one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
                 too_many += [f"{name}.{node.name}"] if len(methods) > MOST_METHODS else []
     assert (too_long, too_many) == ([], [])
+
+
+MAY_IMPORT = {
+    "kafka": {"config"},
+    "published": {"kafka"},
+    "sinks": {"config", "kafka", "published"},
+    "mirror": {"kafka"},
+    "replay": {"kafka", "mirror", "published"},
+    "terminal": {"published", "replay"},
+}
+"""Packages of ``streaming`` that others stand on, and what they stand on themselves."""
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_packages_of_streaming_stand_on_each_other_in_one_order(package: str) -> None:
+    below = {
+        found.split(".")[1]
+        for name, imports in graph("streaming").items()
+        if name.startswith(f"streaming.{package}.")
+        for found in imports
+    }
+    assert below - {package} == MAY_IMPORT[package]

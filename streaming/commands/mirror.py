@@ -30,6 +30,7 @@ from streaming.commands.tap import Create, Partitions, ReplicationFactor, Retent
 from streaming.commands.told import told_of
 from streaming.kafka.clients import without_group
 from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
+from streaming.kafka.mirror_topic import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
 from streaming.kafka.watermarks import bounds_of
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.broker_log.follow import FollowedFile, follow
@@ -37,7 +38,6 @@ from streaming.mirror.broker_log.reader import HELD_AT_LEAST, HELD_BACK_US, Requ
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured
 from streaming.mirror.conversation import FRAME_CAP
-from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError, Source, opened
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError

@@ -23,11 +23,11 @@ from rich.text import Text
 from coordinator_model.finding import Severity
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error
 from streaming.config.settings import ConfigError, Job, MonitorConfig, load
-from streaming.kafka.retention import History
 from streaming.kafka.topics import Mirror, SetupError, prepare
 from streaming.logs import log_to
 from streaming.replay.timeline import COLOURS
 from streaming.sinks.findings import FindingsReader, News
+from streaming.sinks.retention import History
 from streaming.spark import checkpoint
 from streaming.spark.jvm import JvmError, refused_options
 from streaming.spark.settings import is_submitted

@@ -14,9 +14,9 @@ import typer
 
 from streaming.commands.output import fail
 from streaming.config.keys import is_secret_property
+from streaming.kafka.mirror_topic import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
 from streaming.kafka.topics import SetupError
 from streaming.mirror import DEFAULT_TOPIC
-from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.losses import LossFile
 from streaming.mirror.reconnecting_sink import ReconnectingSink

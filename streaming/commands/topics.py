@@ -10,8 +10,8 @@ import typer
 from streaming.commands.output import fail
 from streaming.commands.tap import Partitions, ReplicationFactor, RetentionHours
 from streaming.config.settings import ConfigError, MonitorConfig, load
+from streaming.kafka.mirror_topic import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
 from streaming.kafka.topics import SetupError, connect, monitor_topics, notifier_topics, prepare, prepare_notifier
-from streaming.mirror.destination import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
 
 
 def topics(

@@ -24,6 +24,7 @@ from streaming.config.settings import ConfigError, Topics, load
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
 from streaming.mirror.producer import MirrorError
+from streaming.published.finding_json import from_json
 from streaming.published.records import (
     STALE_S,
     Json,
@@ -41,7 +42,6 @@ from streaming.published.records import (
 from streaming.published.sentences import lag_facts
 from streaming.published.wire_text import harmless
 from streaming.replay.report import print_finding
-from streaming.sinks.finding_json import from_json
 from streaming.terminal.tables import (
     findings_table,
     group_facts,

@@ -13,9 +13,9 @@ from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaErro
 
 from streaming.kafka.clients import LastingConsumer
 from streaming.kafka.credentials import Credentials
+from streaming.kafka.mirror_topic import not_readable
 from streaming.kafka.topics import SetupError
 from streaming.kafka.watermarks import bounds_of
-from streaming.mirror.destination import not_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,93 +1,221 @@
-"""Checks now and then that the mirror topic is still the one that the monitor began with.
+"""The mirror topic: whether it is there and may be used, how it is created, and how it differs from what was asked for.
 
-The trap: Spark follows a topic by its name. If the topic is deleted and created again, Spark goes on without an error, from offsets that
-mean something else. If partitions are added, groups move between them, also without an error. So a thread asks Kafka for the topic's id:
-Kafka may answer late, and the monitor must go on meanwhile.
+The trap: a broker gives the same answer for a topic that is missing and for one that the user may not describe. It also refuses to create
+a topic that exists, if the right to create is missing. So the topic is looked at first, and only then a refusal is believed.
 """
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Final, Self
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streaming.kafka.topics import MISSING, SetupError, describe_mirror
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
+
+from streaming.kafka.acls import REFUSED, command_config, grant, servers_of, user_of
+from streaming.kafka.connection import ConnectionProblem, UnreachableError, reach
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
+    from collections.abc import Mapping
 
-    from streaming.config.settings import MonitorConfig
-    from streaming.kafka.topics import Described, Mirror
+    from confluent_kafka.admin import AdminClient
 
-LOOK_EVERY_S: Final = 5.0
+PARTITIONS: Final = 4
+RETENTION_HOURS: Final = 72.0
+
+_HOUR_MS: Final = 3_600_000
+_ABSENT: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001 - public in all but name
 
 
-class MirrorWatch:
-    """A context manager that watches one topic.
+class MirrorError(Exception):
+    """The mirror topic cannot be used; the message is one sentence that names it and the remedy."""
 
-    :param look: asks Kafka; the tests have answers of their own.
-    :param tell: called with one sentence, by :meth:`partitions`.
-    """
 
-    def __init__(
-        self,
-        config: MonitorConfig,
-        mirror: Mirror,
-        *,
-        tell: Callable[[str], None],
-        look: Callable[[MonitorConfig], Described | None] = describe_mirror,
-        every_s: float = LOOK_EVERY_S,
-    ) -> None:
-        self._config = config
-        self._mirror = mirror
-        self._tell = tell
-        self._look = look
-        self._every_s = every_s
-        self._seen: Described | None = None
-        self._partitions = mirror.partitions
-        self._said_missing = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="mirror-watch", daemon=True)
+class MirrorAwayError(MirrorError):
+    """The mirror's cluster does not answer; it may later."""
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stop.set()
+class MirrorTopic(NamedTuple):
+    """What was asked for with ``--create-topic``."""
 
-    def partitions(self) -> int:
-        """Return how many partitions the topic has; a change is reported once.
+    partitions: int = PARTITIONS
+    replication_factor: int = -1  #: -1 leaves it to the broker, whose operator has chosen it there
+    retention_hours: float = RETENTION_HOURS
+    compression: str = "producer"  #: the topic's own; "producer" keeps what the producer sends
 
-        :raises SetupError: when it is another topic under the same name.
+    def settings(self) -> dict[str, str]:
+        """The topic's configuration."""
+        return {"retention.ms": str(int(self.retention_hours * _HOUR_MS)), "compression.type": self.compression}
+
+    def provide(self, config: Mapping[str, Any], topic: str, *, timeout_s: float) -> list[str]:
+        """Create the topic unless it exists; gives a sentence if it was created, and one for each difference if it was there.
+
+        :raises MirrorError: when the cluster does not answer, or the topic does not exist and may not be created.
         """
-        seen, topic = self._seen, self._mirror.topic
-        if seen is None:
-            return self._partitions
-        if seen is MISSING:
-            if not self._said_missing:
-                self._tell(f"the mirror topic {topic} was deleted: there is nothing to read until it is made anew")
-            self._said_missing = True
-            return self._partitions
-        if seen.topic_id != self._mirror.topic_id:
-            raise SetupError(
-                f"the mirror topic {topic} was deleted and created anew while it was read: what is known belongs to the old one; "
-                "run rebalance-monitor checkpoint reset, and start again"
-            )
-        if seen.partitions != self._partitions:
-            self._tell(f"the mirror topic {topic} {repartitioned(self._partitions, seen.partitions)}")
-            self._partitions = seen.partitions
-        return self._partitions
+        if create_topic(
+            config,
+            topic,
+            self.partitions,
+            replication_factor=self.replication_factor,
+            settings=self.settings(),
+            timeout_s=timeout_s,
+        ):
+            return [f"created topic {topic} with {self.partitions} partitions, kept for {self.retention_hours:g} h"]
+        differences = self._differences(config, topic, timeout_s)
+        return [f"topic {topic} was there before and is not as asked for: {'; '.join(differences)}"] if differences else []
 
-    def look(self) -> None:
-        """Ask Kafka now; no answer changes nothing."""
-        self._seen = self._look(self._config) or self._seen
+    def _differences(self, config: Mapping[str, Any], topic: str, timeout_s: float) -> list[str]:
+        admin = _reached(config, timeout_s)
+        found = admin.list_topics(topic, timeout=timeout_s).topics[topic].partitions
+        said = []
+        if len(found) != self.partitions:
+            said.append(f"it has {len(found)} partitions, not {self.partitions}, which is fixed for its life")
+        replicas = {len(partition.replicas) for partition in found.values()}
+        if self.replication_factor > 0 and replicas and replicas != {self.replication_factor}:
+            said.append(f"its replication factor is {min(replicas)}, not {self.replication_factor}")
+        held = _settings(admin, topic, timeout_s)
+        for name, wanted in self.settings().items():
+            if name in held and held[name] != wanted:
+                said.append(
+                    f"its {name} is {held[name]}, not {wanted} (kafka-configs.sh --bootstrap-server {servers_of(config)}"
+                    f"{command_config(config)} --alter --topic {topic} --add-config {name}={wanted})"
+                )
+        return said
 
-    def _watch(self) -> None:
-        while not self._stop.wait(self._every_s):
-            self.look()
+
+def _settings(admin: AdminClient, topic: str, timeout_s: float) -> dict[str, str]:
+    """The topic's configuration; empty without the right to describe it, which nothing else needs."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    try:
+        found = admin.describe_configs([resource], request_timeout=timeout_s)[resource].result(2 * timeout_s)
+    except (KafkaException, TimeoutError):
+        return {}
+    return {name: str(entry.value) for name, entry in found.items()}
 
 
-def repartitioned(before: int, now: int) -> str:
-    """What to say of a topic whose number of partitions has changed."""
-    return f"has {now} partitions, where it had {before}: groups may have moved, so that all are learned anew; restart the taps"
+def create_topic(
+    config: Mapping[str, Any],
+    topic: str,
+    partitions: int,
+    *,
+    replication_factor: int = -1,
+    settings: Mapping[str, str] | None = None,
+    timeout_s: float = 10.0,
+) -> bool:
+    """Create the mirror topic unless it exists; returns whether it was created.
+
+    Its number of partitions is fixed for its life: the job keeps one model for each.
+
+    :raises MirrorError: when the cluster does not answer or refuses.
+    """
+    admin = _reached(config, timeout_s)
+    new = NewTopic(topic, partitions, replication_factor=replication_factor, config=dict(settings or {}))
+    future = admin.create_topics([new], operation_timeout=timeout_s)[topic]
+    try:
+        future.result(timeout_s)
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code == KafkaError.TOPIC_ALREADY_EXISTS or (code in REFUSED and _exists(admin, topic, timeout_s)):
+            return False
+        raise MirrorError(
+            f"cannot create topic {topic!r} on {servers_of(config)}: {_cannot_create(config, topic, error)}"
+        ) from None
+    except TimeoutError:
+        raise MirrorAwayError(_unreachable(config, ConnectionProblem.ABSENT, "no answer to CreateTopics in time")) from None
+    deadline = time.monotonic() + timeout_s
+    while True:  # a topic just created is not known to every broker at once
+        try:
+            topic_partitions(config, topic, timeout_s=timeout_s)
+        except MirrorError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return True
+
+
+def _exists(admin: AdminClient, topic: str, timeout_s: float) -> bool:
+    try:
+        return admin.list_topics(topic, timeout=timeout_s).topics[topic].error is None
+    except KafkaException:
+        return False
+
+
+def _cannot_create(config: Mapping[str, Any], topic: str, error: KafkaException) -> str:
+    if error.args[0].code() not in REFUSED:
+        return str(error.args[0].str())
+    return (
+        f"user {user_of(config)} lacks the right; grant it: {grant(config, 'Create', topic)}; "
+        f"or create it as another user: `{_create(config, topic)}`"
+    )
+
+
+def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float = 10.0, operation: str = "Write") -> int:
+    """How many partitions the mirror topic has.
+
+    :param operation: what it is to be used for: the right to do that is the right to see it.
+    :raises MirrorError: when the cluster does not answer, has no such topic, or does not show it to this user.
+    """
+    admin = _reached(config, timeout_s)
+    try:
+        found = admin.list_topics(topic, timeout=timeout_s).topics[topic]
+    except KafkaException as error:
+        raise MirrorAwayError(_unreachable(config, ConnectionProblem.ABSENT, str(error.args[0].str()))) from None
+    if found.error is not None and found.error.code() in REFUSED:
+        raise MirrorError(
+            f"user {user_of(config)} may not see topic {topic!r} on {servers_of(config)}, or it does not exist; "
+            f"grant the right: {grant(config, operation, topic)}"
+        )
+    if found.error is not None or not found.partitions:
+        raise MirrorError(
+            f"topic {topic!r} does not exist on {servers_of(config)} ({found.error.str() if found.error else 'no partitions'}): "
+            f"create it, with --create-topic of the tap or of mirror, or with `{_create(config, topic)}`"
+        )
+    return len(found.partitions)
+
+
+def not_taken(config: Mapping[str, Any], topic: str, error: KafkaError) -> str:
+    """Why the topic does not take records, and the remedy."""
+    if error.code() in REFUSED:
+        return f"user {user_of(config)} may not write to topic {topic}; grant the right: {grant(config, 'Write', topic)}"
+    if error.code() in _ABSENT:
+        return f"topic {topic} does not exist any more; create it: `{_create(config, topic)}`"
+    return f"topic {topic} does not take records ({error.str()})"
+
+
+def not_readable(config: Mapping[str, Any], topic: str, error: KafkaError) -> str:
+    """Why the topic cannot be read, and the remedy."""
+    if error.code() in REFUSED:
+        return f"user {user_of(config)} may not read it; grant the right: {grant(config, 'Read', topic)}"
+    return str(error.str())
+
+
+def _create(config: Mapping[str, Any], topic: str) -> str:
+    return (
+        f"kafka-topics.sh --bootstrap-server {servers_of(config)}{command_config(config)} --create --topic {topic} --partitions 4"
+    )
+
+
+def _reached(config: Mapping[str, Any], timeout_s: float) -> AdminClient:
+    try:
+        admin, _ = reach({**config, "log.connection.close": False}, timeout_s)
+    except UnreachableError as error:
+        if error.trouble is ConnectionProblem.SETTING:
+            raise MirrorError(f"the mirror's configuration is not accepted: {error}") from None
+        raise MirrorAwayError(_unreachable(config, error.trouble, str(error))) from None
+    return admin
+
+
+def _unreachable(config: Mapping[str, Any], trouble: ConnectionProblem, reason: str) -> str:
+    where = servers_of(config)
+    if trouble is ConnectionProblem.LOGIN:
+        return (
+            f"the mirror's cluster at {where} refuses the login of user {user_of(config)} ({reason}): "
+            "check sasl.mechanism, sasl.username and sasl.password in the file of --producer-config"
+        )
+    if trouble is ConnectionProblem.TRUST:
+        return (
+            f"no trusted connection to the mirror's cluster at {where} ({reason}): check ssl.ca.location, ssl.certificate.location and the "
+            "host names in --bootstrap-server"
+        )
+    return f"the mirror's cluster does not answer at {where}: check --bootstrap-server and its security settings ({reason})"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.finding import iso_utc
+from streaming.published.finding_json import microseconds
 from streaming.published.records import REBALANCING
-from streaming.sinks.finding_json import microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -23,7 +23,7 @@ from coordinator_model.counters import BUCKETS_S
 from coordinator_model.finding import Status
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.epochs.view import MEMBER_STATES
-from streaming.sinks.finding_json import microseconds
+from streaming.published.finding_json import microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

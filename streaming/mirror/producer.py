@@ -23,8 +23,8 @@ from confluent_kafka import KafkaError, KafkaException
 from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, gap, pack_envelope
 from streaming.kafka.clients import EVERY_PARTITION, LastingProducer, Queued, reason_of
 from streaming.kafka.credentials import Credentials
+from streaming.kafka.mirror_topic import MirrorAwayError, MirrorError, MirrorTopic, create_topic, not_taken, topic_partitions
 from streaming.mirror import DEFAULT_TOPIC
-from streaming.mirror.destination import MirrorAwayError, MirrorError, MirrorTopic, create_topic, not_taken, topic_partitions
 from streaming.mirror.losses import added
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_model.finding import Severity, Status
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
-from streaming.sinks.finding_json import from_json, microseconds
+from streaming.published.finding_json import from_json, microseconds
 
 Json = dict[str, Any]
 

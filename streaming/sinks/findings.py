@@ -13,7 +13,7 @@ from coordinator_model.finding import Finding, Status
 from streaming.kafka.clients import LastingProducer, Queued
 from streaming.kafka.compacted import CompactedReader, Record
 from streaming.kafka.credentials import Credentials
-from streaming.sinks.finding_json import from_json, microseconds  # noqa: F401 - who reads findings reads their times
+from streaming.published.finding_json import from_json, microseconds  # noqa: F401 - who reads findings reads their times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -83,7 +83,7 @@ class FindingsReader:
         if is_open:
             self.open[name] = finding
             return [News(finding, opened=True)] if known is None else []
-        if value is not None:  # else a tombstone: of streaming.kafka.retention, or of an operator
+        if value is not None:  # else a tombstone: of streaming.sinks.retention, or of an operator
             self.resolved[name] = record.written_s
         return [] if known is None else [News(finding or known, opened=False)]
 

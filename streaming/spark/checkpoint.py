@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from coordinator_model.snapshots import FORMAT_VERSION
-from streaming.kafka.mirror_topic import repartitioned
+from streaming.kafka.mirror_watch import repartitioned
 from streaming.kafka.topics import SetupError
 
 if TYPE_CHECKING:

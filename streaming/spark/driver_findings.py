@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coordinator_model.finding import Evidence, Finding, Status, finding_id
-from streaming.sinks.finding_json import from_json
+from streaming.published.finding_json import from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

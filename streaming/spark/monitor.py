@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from py4j.protocol import Py4JError
 
 from coordinator_model.coordinator import Coordinator
-from streaming.kafka.mirror_topic import MirrorWatch
+from streaming.kafka.mirror_watch import MirrorWatch
 from streaming.kafka.topics import newest_record_us
 from streaming.quality.process import QualityProcess
 from streaming.quality.query import start as start_quality

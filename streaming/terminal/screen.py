@@ -20,10 +20,10 @@ from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.published import sentences
+from streaming.published.finding_json import from_json
 from streaming.published.records import STALE_S, Json, duration, is_open
 from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
-from streaming.sinks.finding_json import from_json
 from streaming.terminal.board import Board, View
 from streaming.terminal.tables import (
     board_table,

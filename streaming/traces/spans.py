@@ -16,8 +16,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
 from streaming.notify.notification import on_one_line
+from streaming.published.finding_json import microseconds
 from streaming.published.records import Json, began_s, member_name
-from streaming.sinks.finding_json import microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

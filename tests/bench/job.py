@@ -34,7 +34,7 @@ from coordinator_model.coordinator import Coordinator
 from streaming.config.settings import MonitorConfig
 from streaming.demo.broker import Broker
 from streaming.kafka.topics import prepare
-from streaming.sinks.finding_json import microseconds
+from streaming.published.finding_json import microseconds
 from streaming.spark import checkpoint
 from streaming.spark.monitor import Monitor
 from tests.bench.empty_model import EmptyModel

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from streaming.config.settings import Job
 from streaming.demo.broker import Broker
-from streaming.sinks.finding_json import microseconds
+from streaming.published.finding_json import microseconds
 from tests.bench.generator import Generator
 from tests.bench.usage import Usage
 from tests.real.harness import raw_topic, wait_for

@@ -12,9 +12,9 @@ from harness import WAIT_S, wait_for
 from coordinator_model.finding import Status
 from coordinator_model.rules import CATALOGUE
 from streaming.config.settings import Kafka
-from streaming.kafka.retention import AT_ONCE, EVERY_S, History
 from streaming.kafka.watermarks import bounds_of
 from streaming.sinks.findings import FindingsReader, FindingsWriter
+from streaming.sinks.retention import AT_ONCE, EVERY_S, History
 
 pytestmark = pytest.mark.real
 

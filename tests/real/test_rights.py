@@ -18,12 +18,12 @@ from streaming.cli import app
 from streaming.commands.docs import DOCS
 from streaming.config.settings import Kafka, MonitorConfig, Topics
 from streaming.kafka.compacted import CompactedReader
+from streaming.kafka.mirror_topic import MirrorError, create_topic
 from streaming.kafka.required_rights import MONITOR, NEEDS, NOTIFY, RECORD, TAP, VERIFY, VIEW
 from streaming.kafka.topics import Mirror, notifier_topics, result_topics
 from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.vitals import Vitals
-from streaming.mirror.destination import MirrorError, create_topic
 from streaming.mirror.producer import KafkaSink
 from streaming.replay.verify import describe_groups
 from streaming.sinks.findings import FindingsReader

@@ -39,11 +39,11 @@ from streaming.config.settings import Kafka, MonitorConfig
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.connection import reach
+from streaming.kafka.mirror_topic import MirrorTopic
 from streaming.kafka.topics import Mirror
 from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.vitals import Vitals
-from streaming.mirror.destination import MirrorTopic
 from streaming.mirror.losses import LossFile
 from streaming.mirror.producer import KafkaSink
 from streaming.mirror.reconnecting_sink import ReconnectingSink

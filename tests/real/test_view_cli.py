@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Status, iso_utc
 from streaming.cli import app
+from streaming.published.finding_json import microseconds
 from streaming.published.records import duration
-from streaming.sinks.finding_json import microseconds
 from tests.golden import transcript
 from tests.streaming.terminal.records import rebalance
 

@@ -29,8 +29,8 @@ from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.record_file import RecordFile
+from streaming.published.finding_json import microseconds
 from streaming.replay.engine import ReplayEngine
-from streaming.sinks.finding_json import microseconds
 from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
 from tests.coordinator_model.conversation import ASSIGNED, SUBSCRIBED
 from tests.golden import transcript

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from streaming.kafka.mirror_topic import MirrorWatch
+from streaming.kafka.mirror_watch import MirrorWatch
 from streaming.kafka.topics import MISSING, Described, Mirror, SetupError
 
 MIRROR = Mirror("mirror", "id-1", "cluster", 4)
