@@ -28,9 +28,11 @@ from streaming.commands.capture_options import KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
 from streaming.commands.told import told_of
+from streaming.kafka.acls import not_readable
 from streaming.kafka.clients import without_group
 from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
-from streaming.kafka.mirror_topic import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic, not_readable, topic_partitions
+from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic, topic_partitions
+from streaming.kafka.topics import PARTITIONS, SetupError
 from streaming.kafka.watermarks import bounds_of
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.broker_log.follow import FollowedFile, follow
@@ -138,7 +140,7 @@ def mirror(
             wanted=MirrorTopic(partitions, replication_factor, retention_hours) if create else None,
             tell=lambda sentence: console.print(sentence, soft_wrap=True, markup=False),
         )
-    except (MirrorError, KeyLogError) as error:
+    except (SetupError, KeyLogError) as error:
         fail(error)
     run = _Run(sink, cluster, port or (), secrets, notes)
     try:
@@ -160,7 +162,7 @@ def mirror(
         fail(ReplayError(f"the {'capture' if isinstance(reader, CaptureReader) else 'log'} {why}"))
     console.print(f"{sink.written:,} records written to topic {topic}, {sink.lost:,} lost", soft_wrap=True)
     if unsent:
-        fail(MirrorError(f"{unsent:,} records could not be delivered to topic {topic} within {_FLUSH_TIMEOUT_S:.0f} s"))
+        fail(SetupError(f"{unsent:,} records could not be delivered to topic {topic} within {_FLUSH_TIMEOUT_S:.0f} s"))
 
 
 class _Run:
@@ -298,8 +300,8 @@ def record(
     try:
         config = {**read_producer_config(consumer_config or []), "bootstrap.servers": bootstrap_server}
         topic_partitions(config, from_topic, operation="Read")  # gives a clearer error than a consumer
-    except MirrorError as error:
-        fail(MirrorError(str(error).replace("--producer-config", "--consumer-config")))
+    except SetupError as error:
+        fail(SetupError(str(error).replace("--producer-config", "--consumer-config")))
     try:
         stream = file.open("xb")
     except FileExistsError:
@@ -313,7 +315,7 @@ def record(
                 _Recording(config, from_topic, last).copy(target, console, follow=follow)
         except KafkaException as error:
             why = not_readable(config, from_topic, error.args[0])
-            fail(MirrorError(f"topic {from_topic!r} cannot be read: {why}; {file} has {target.records:,} records"))
+            fail(SetupError(f"topic {from_topic!r} cannot be read: {why}; {file} has {target.records:,} records"))
         except OSError as error:
             fail(ReplayError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}"))
     console.print(f"{target.records:,} records of topic {from_topic} written to {file}", soft_wrap=True)

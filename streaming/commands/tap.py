@@ -14,8 +14,8 @@ import typer
 
 from streaming.commands.output import fail
 from streaming.config.keys import is_secret_property
-from streaming.kafka.mirror_topic import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
-from streaming.kafka.topics import SetupError
+from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic
+from streaming.kafka.topics import PARTITIONS, SetupError
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.losses import LossFile
@@ -209,7 +209,7 @@ def tap(
         if not rewrite:
             _refuse(ports=ports, advertise=advertise, brokers_file=brokers_file)
         stand_in = _stand_in(ports, advertise, file) if rewrite else None
-    except (TapError, MirrorError, TlsError) as error:
+    except (TapError, SetupError, TlsError) as error:
         fail(error)
     sink = ReconnectingSink(
         lambda: {"compression.type": compression, **read_producer_config(given), "bootstrap.servers": bootstrap_server},
@@ -230,7 +230,7 @@ def tap(
     _say(f"stopped; {sink.written} records written, {sink.lost} lost")
     if unsent:
         fail(
-            MirrorError(
+            SetupError(
                 f"{unsent} records could not be delivered to topic {topic} within {FLUSH_TIMEOUT_S:.0f} s and are lost; the next tap "
                 "records that in the topic"
             )
@@ -341,12 +341,12 @@ def _status(tap: Tap, sink: KafkaSink) -> str:
 def refuse_secrets(given: list[str]) -> None:
     """Check that no argument contains a secret.
 
-    :raises MirrorError: when one does; the message names it.
+    :raises SetupError: when one does; the message names it.
     """
     for word in given:
         key, equals, value = word.partition("=")
         if equals and is_secret_property(key.strip(), value):
-            raise MirrorError(
+            raise SetupError(
                 f"--producer-config {key.strip()}=…: every user of this machine can see a command line; write the line to a file "
                 "that only you can read, and pass --producer-config FILE"
             )
@@ -355,7 +355,7 @@ def refuse_secrets(given: list[str]) -> None:
 def read_producer_config(given: list[str]) -> dict[str, Any]:
     """Return the properties from ``key=value`` arguments and from files of such lines (``#`` begins a comment).
 
-    :raises MirrorError: when an argument or a line is not a property, or an argument contains a secret; the message names it.
+    :raises SetupError: when an argument or a line is not a property, or an argument contains a secret; the message names it.
     """
     refuse_secrets(given)
     config: dict[str, Any] = {}
@@ -367,13 +367,13 @@ def read_producer_config(given: list[str]) -> dict[str, Any]:
         try:
             lines = Path(word).read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise MirrorError(f"--producer-config {word}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+            raise SetupError(f"--producer-config {word}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
             key, equals, value = line.partition("=")
             if not equals:
-                raise MirrorError(f"--producer-config {word}, line {number}: not a property, write key=value")
+                raise SetupError(f"--producer-config {word}, line {number}: not a property, write key=value")
             config[key.strip()] = value.strip()
     return config
 

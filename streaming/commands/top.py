@@ -17,7 +17,7 @@ from streaming.commands.output import fail
 from streaming.commands.run import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
-from streaming.mirror.producer import MirrorError
+from streaming.kafka.topics import SetupError
 from streaming.published.page_state import PageState
 from streaming.published.source import TopicNames, TopicsSource
 from streaming.terminal.board import Board
@@ -42,7 +42,7 @@ def top(config: ConfigOption = None, bootstrap_server: ServersOption = None, com
         fail("top needs a terminal; 'rebalance-monitor groups' prints the groups once, as a table or with --json")
     try:
         topics = results_source(config, bootstrap_server, command_config)[1]
-    except (ConfigError, MirrorError) as error:
+    except (ConfigError, SetupError) as error:
         fail(error)
     state = PageState()
     source = TopicsSource(

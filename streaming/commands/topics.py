@@ -10,8 +10,8 @@ import typer
 from streaming.commands.output import fail
 from streaming.commands.tap import Partitions, ReplicationFactor, RetentionHours
 from streaming.config.settings import ConfigError, MonitorConfig, load
-from streaming.kafka.mirror_topic import PARTITIONS, RETENTION_HOURS, MirrorError, MirrorTopic
-from streaming.kafka.topics import SetupError, connect, monitor_topics, notifier_topics, prepare, prepare_notifier
+from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic
+from streaming.kafka.topics import PARTITIONS, SetupError, connect, monitor_topics, notifier_topics, prepare, prepare_notifier
 
 
 def topics(
@@ -31,15 +31,14 @@ def topics(
     try:
         for sentence in _create(load(config), MirrorTopic(partitions, replication_factor, retention_hours)):
             print(sentence)
-    except (ConfigError, MirrorError, SetupError) as error:
+    except (ConfigError, SetupError) as error:
         fail(error)
 
 
 def _create(config: MonitorConfig, mirror: MirrorTopic) -> list[str]:
     """Return a sentence for each topic that was created, and for each difference of the mirror topic.
 
-    :raises MirrorError: when the mirror topic cannot be created.
-    :raises SetupError: when Kafka does not answer, or another topic cannot be created.
+    :raises SetupError: when Kafka does not answer, or a topic cannot be created.
     """
     creating = config.model_copy(update={"topics": config.topics.model_copy(update={"create": True})})
     before = connect(config)[1]

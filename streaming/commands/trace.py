@@ -16,7 +16,6 @@ from streaming.commands.view import ConfigOption, PropertiesOption, ServersOptio
 from streaming.config.settings import ConfigError
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.topics import SetupError
-from streaming.mirror.producer import MirrorError
 from streaming.published.page_state import ALL, PageState
 from streaming.published.records import event_of
 from streaming.published.source import read_file
@@ -69,7 +68,7 @@ def trace(
         else:
             properties, topics = results_source(config, bootstrap_server, command_config)
             state = _read(properties, topics.events, name, since_s)
-    except (ConfigError, MirrorError, SetupError) as error:
+    except (ConfigError, SetupError) as error:
         fail(error)
     past = _chosen(state, name, cluster)
     typer.echo(json.dumps(trace_events(past, from_s=since_s, to_s=state.now_s()), separators=(",", ":")))

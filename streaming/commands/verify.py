@@ -23,7 +23,6 @@ from streaming.config.settings import ConfigError, Topics, load
 from streaming.kafka.acls import grant_groups, user_of
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
-from streaming.mirror.producer import MirrorError
 from streaming.replay.verify import DESCRIBED_TYPES, MOVING, Answers, describe_groups, differences, unknown_because
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def verify(
         monitor, topic, name = _monitor(config, watched)
         with PublishedGroups(monitor, topic) as reader:
             outcome = _compare_until_equal(watched, reader, cluster if cluster is not None else name, group or [], wait)
-    except (ConfigError, MirrorError, SetupError, VerifyError) as error:
+    except (ConfigError, SetupError, VerifyError) as error:
         fail(error)
     except KafkaException as error:
         fail(f"the watched cluster at {bootstrap_server} cannot be queried: {error.args[0].str()}")

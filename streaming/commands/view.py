@@ -23,7 +23,6 @@ from streaming.commands.tap import read_producer_config
 from streaming.config.settings import ConfigError, Topics, load
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
-from streaming.mirror.producer import MirrorError
 from streaming.published.finding_json import from_json
 from streaming.published.records import (
     STALE_S,
@@ -258,7 +257,7 @@ def _read(config: Path | None, bootstrap_server: str | None, command_config: lis
                     newest[name][key] = content
                 elif record.value is not None:
                     unreadable[record.topic] += 1
-    except (ConfigError, MirrorError, SetupError) as error:
+    except (ConfigError, SetupError) as error:
         fail(error)
     for topic, count in unreadable.items():
         print_warning(f"{count} records of topic {topic} do not have this release's format; they are ignored")
@@ -291,7 +290,7 @@ def results_source(
     """Return the properties of a client for the monitor's Kafka, and its topics.
 
     :raises ConfigError: when neither option is given, or the configuration is invalid.
-    :raises MirrorError: when the properties are invalid.
+    :raises SetupError: when the properties are invalid.
     """
     if config is not None:
         configuration = load(config)

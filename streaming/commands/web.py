@@ -24,7 +24,6 @@ from streaming.config.settings import ConfigError
 from streaming.kafka.topics import SetupError
 from streaming.metrics.settings import Address, parse_address
 from streaming.mirror.captures import is_capture
-from streaming.mirror.producer import MirrorError
 from streaming.mirror.record_file import is_record_file
 from streaming.published.page_state import ALL, PageState
 from streaming.published.source import IntoState, TopicNames, TopicsSource, read_file
@@ -102,7 +101,7 @@ def web(
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
         with stop_signals() as stop, _listening(address) as listener, source:
             _serve(Page(state, guard, streams=streams, frames=frames), listener, stop)
-    except (ConfigError, SetupError, MirrorError, NotSafeError, ReplayError) as error:
+    except (ConfigError, SetupError, NotSafeError, ReplayError) as error:
         print_error(error)
         raise typer.Exit(EXIT_UNUSABLE) from None
     except KeyboardInterrupt:

@@ -49,6 +49,13 @@ def grant_groups(config: Mapping[str, Any]) -> str:
     )
 
 
+def not_readable(properties: Mapping[str, Any], topic: str, error: KafkaError) -> str:
+    """Why the topic cannot be read, and the remedy."""
+    if error.code() in REFUSED:
+        return f"user {user_of(properties)} may not read it; grant the right: {grant(properties, 'Read', topic)}"
+    return str(error.str())
+
+
 def command_config(properties: Mapping[str, Any]) -> str:
     """The option of Kafka's scripts that names a file with the security settings, where there are any."""
     return (

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, TopicPartition
 
+from streaming.kafka.acls import not_readable
 from streaming.kafka.clients import LastingConsumer
 from streaming.kafka.credentials import Credentials
-from streaming.kafka.mirror_topic import not_readable
 from streaming.kafka.topics import SetupError
 from streaming.kafka.watermarks import bounds_of
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaError
 
+from streaming.kafka.acls import not_readable
 from streaming.kafka.connection import NO_TOPIC_BY_ITSELF, ConnectionProblem, explained, plain, trouble_of
-from streaming.kafka.mirror_topic import not_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

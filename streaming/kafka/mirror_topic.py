@@ -14,25 +14,17 @@ from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from streaming.kafka.acls import REFUSED, command_config, grant, servers_of, user_of
 from streaming.kafka.connection import ConnectionProblem, UnreachableError, reach
+from streaming.kafka.topics import PARTITIONS, SetupError, create, create_command, raise_if_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from confluent_kafka.admin import AdminClient
 
-PARTITIONS: Final = 4
 RETENTION_HOURS: Final = 72.0
 
 _HOUR_MS: Final = 3_600_000
 _ABSENT: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001 - public in all but name
-
-
-class MirrorError(Exception):
-    """The mirror topic cannot be used; the message is one sentence that names it and the remedy."""
-
-
-class MirrorAwayError(MirrorError):
-    """The mirror's cluster does not answer; it may later."""
 
 
 class MirrorTopic(NamedTuple):
@@ -50,7 +42,7 @@ class MirrorTopic(NamedTuple):
     def provide(self, config: Mapping[str, Any], topic: str, *, timeout_s: float) -> list[str]:
         """Create the topic unless it exists; gives a sentence if it was created, and one for each difference if it was there.
 
-        :raises MirrorError: when the cluster does not answer, or the topic does not exist and may not be created.
+        :raises SetupError: when the cluster does not answer, or the topic does not exist and may not be created.
         """
         if create_topic(
             config,
@@ -106,27 +98,16 @@ def create_topic(
 
     Its number of partitions is fixed for its life: the job keeps one model for each.
 
-    :raises MirrorError: when the cluster does not answer or refuses.
+    :raises SetupError: when the cluster does not answer or refuses.
     """
-    admin = _reached(config, timeout_s)
     new = NewTopic(topic, partitions, replication_factor=replication_factor, config=dict(settings or {}))
-    future = admin.create_topics([new], operation_timeout=timeout_s)[topic]
-    try:
-        future.result(timeout_s)
-    except KafkaException as error:
-        code = error.args[0].code()
-        if code == KafkaError.TOPIC_ALREADY_EXISTS or (code in REFUSED and _exists(admin, topic, timeout_s)):
-            return False
-        raise MirrorError(
-            f"cannot create topic {topic!r} on {servers_of(config)}: {_cannot_create(config, topic, error)}"
-        ) from None
-    except TimeoutError:
-        raise MirrorAwayError(_unreachable(config, ConnectionProblem.ABSENT, "no answer to CreateTopics in time")) from None
+    if not create(_reached(config, timeout_s), config, new, timeout_s=timeout_s):
+        return False
     deadline = time.monotonic() + timeout_s
     while True:  # a topic just created is not known to every broker at once
         try:
             topic_partitions(config, topic, timeout_s=timeout_s)
-        except MirrorError:
+        except SetupError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
@@ -134,42 +115,22 @@ def create_topic(
             return True
 
 
-def _exists(admin: AdminClient, topic: str, timeout_s: float) -> bool:
-    try:
-        return admin.list_topics(topic, timeout=timeout_s).topics[topic].error is None
-    except KafkaException:
-        return False
-
-
-def _cannot_create(config: Mapping[str, Any], topic: str, error: KafkaException) -> str:
-    if error.args[0].code() not in REFUSED:
-        return str(error.args[0].str())
-    return (
-        f"user {user_of(config)} lacks the right; grant it: {grant(config, 'Create', topic)}; "
-        f"or create it as another user: `{_create(config, topic)}`"
-    )
-
-
 def topic_partitions(config: Mapping[str, Any], topic: str, *, timeout_s: float = 10.0, operation: str = "Write") -> int:
     """How many partitions the mirror topic has.
 
     :param operation: what it is to be used for: the right to do that is the right to see it.
-    :raises MirrorError: when the cluster does not answer, has no such topic, or does not show it to this user.
+    :raises SetupError: when the cluster does not answer, has no such topic, or does not show it to this user.
     """
     admin = _reached(config, timeout_s)
     try:
         found = admin.list_topics(topic, timeout=timeout_s).topics[topic]
     except KafkaException as error:
-        raise MirrorAwayError(_unreachable(config, ConnectionProblem.ABSENT, str(error.args[0].str()))) from None
-    if found.error is not None and found.error.code() in REFUSED:
-        raise MirrorError(
-            f"user {user_of(config)} may not see topic {topic!r} on {servers_of(config)}, or it does not exist; "
-            f"grant the right: {grant(config, operation, topic)}"
-        )
+        raise SetupError(_unreachable(config, ConnectionProblem.ABSENT, str(error.args[0].str()))) from None
+    raise_if_hidden(config, topic, found.error, operation)
     if found.error is not None or not found.partitions:
-        raise MirrorError(
+        raise SetupError(
             f"topic {topic!r} does not exist on {servers_of(config)} ({found.error.str() if found.error else 'no partitions'}): "
-            f"create it, with --create-topic of the tap or of mirror, or with `{_create(config, topic)}`"
+            f"create it, with --create-topic of the tap or of mirror, or with {_create(config, topic)}"
         )
     return len(found.partitions)
 
@@ -179,21 +140,12 @@ def not_taken(config: Mapping[str, Any], topic: str, error: KafkaError) -> str:
     if error.code() in REFUSED:
         return f"user {user_of(config)} may not write to topic {topic}; grant the right: {grant(config, 'Write', topic)}"
     if error.code() in _ABSENT:
-        return f"topic {topic} does not exist any more; create it: `{_create(config, topic)}`"
+        return f"topic {topic} does not exist any more; create it: {_create(config, topic)}"
     return f"topic {topic} does not take records ({error.str()})"
 
 
-def not_readable(config: Mapping[str, Any], topic: str, error: KafkaError) -> str:
-    """Why the topic cannot be read, and the remedy."""
-    if error.code() in REFUSED:
-        return f"user {user_of(config)} may not read it; grant the right: {grant(config, 'Read', topic)}"
-    return str(error.str())
-
-
 def _create(config: Mapping[str, Any], topic: str) -> str:
-    return (
-        f"kafka-topics.sh --bootstrap-server {servers_of(config)}{command_config(config)} --create --topic {topic} --partitions 4"
-    )
+    return f"`{create_command(config, NewTopic(topic, PARTITIONS))}`"
 
 
 def _reached(config: Mapping[str, Any], timeout_s: float) -> AdminClient:
@@ -201,8 +153,8 @@ def _reached(config: Mapping[str, Any], timeout_s: float) -> AdminClient:
         admin, _ = reach({**config, "log.connection.close": False}, timeout_s)
     except UnreachableError as error:
         if error.trouble is ConnectionProblem.SETTING:
-            raise MirrorError(f"the mirror's configuration is not accepted: {error}") from None
-        raise MirrorAwayError(_unreachable(config, error.trouble, str(error))) from None
+            raise SetupError(f"the mirror's configuration is not accepted: {error}") from None
+        raise SetupError(_unreachable(config, error.trouble, str(error))) from None
     return admin
 
 

@@ -1,12 +1,14 @@
-"""What must be there before the job starts: a Kafka that answers, the mirror topic, and the topics that take the results.
+"""Topics: how one is created, and what must be there before the job starts: the mirror topic, and those that take the results.
 
-The trap: Kafka's automatic topic creation would make a result topic that is not compacted, and findings would vanish with its
-retention. So they are created here, or their absence is said with the command that creates them.
+The traps: Kafka's automatic topic creation would make a result topic that is not compacted, and findings would vanish with its
+retention. So they are created here, or their absence is said with the command that creates them. A broker gives the same answer for a
+topic that is missing and for one that the user may not describe, and refuses to create a topic that exists, if the right to create is
+missing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
@@ -23,13 +25,16 @@ if TYPE_CHECKING:
 
 SILENT_LOGGER: Final = connection.SILENT_LOGGER
 
+PARTITIONS: Final = 4
+"""Of the mirror topic, where nobody asks for another number."""
+
 _DAY_MS: Final = 86_400_000
 _COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": "3600000", "segment.bytes": "16777216"}
 """The segment that is written to is never compacted: with Kafka's defaults that is all of a week, or a gigabyte."""
 
 
 class SetupError(RuntimeError):
-    """The monitor cannot start; the message is a sentence that names what is wrong and the remedy."""
+    """What was asked for cannot be done; the message is a sentence that names what is wrong and the remedy."""
 
 
 class Mirror(NamedTuple):
@@ -63,7 +68,7 @@ def prepare(config: MonitorConfig) -> Mirror:
         _raise_if_hidden(admin, config, mirror, "Read")
         raise SetupError(
             f"the mirror topic {mirror} does not exist on {config.kafka.bootstrap_servers}; start the tap with --create-topic, or create "
-            f"it: {_command(config, mirror, partitions=4, topic_config={})}"
+            f"it: {create_command(config.kafka.for_librdkafka(), NewTopic(mirror, PARTITIONS))}"
         )
     if existing[mirror] > MAX_PARTITIONS:
         raise SetupError(f"the mirror topic {mirror} has {existing[mirror]} partitions; the monitor serves up to {MAX_PARTITIONS}")
@@ -143,57 +148,85 @@ _UNREACHABLE: Final = {
 def _create_missing(
     admin: AdminClient, config: MonitorConfig, existing: Mapping[str, int], needed: Mapping[str, dict[str, str]]
 ) -> None:
-    topics = config.topics
-    missing = {name: wanted for name, wanted in needed.items() if name not in existing}
-    for name in missing if not topics.create else ():
-        _raise_if_hidden(admin, config, name, "Describe")
+    topics, properties = config.topics, config.kafka.for_librdkafka()
+    missing = [
+        NewTopic(name, topics.partitions, topics.replication_factor, config=wanted)
+        for name, wanted in needed.items()
+        if name not in existing
+    ]
     if missing and not topics.create:
-        commands = "; ".join(
-            _command(config, name, partitions=topics.partitions, topic_config=wanted) for name, wanted in missing.items()
-        )
+        for new in missing:
+            _raise_if_hidden(admin, config, new.topic, "Describe")
+        commands = "; ".join(create_command(properties, new) for new in missing)
         raise SetupError(f"missing topics, and topics.create is false; set it to true, or create them: {commands}")
-    for name, wanted in missing.items():
-        new = NewTopic(name, topics.partitions, topics.replication_factor, config=wanted)
-        try:
-            admin.create_topics([new], operation_timeout=config.kafka.reach_timeout_s)[name].result(config.kafka.reach_timeout_s)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another monitor was quicker
-                raise SetupError(f"cannot create topic {name}: {_cannot_create(config, name, wanted, error)}") from None
+    for new in missing:
+        create(admin, properties, new, timeout_s=config.kafka.reach_timeout_s)
 
 
-def _cannot_create(config: MonitorConfig, topic: str, wanted: Mapping[str, str], error: KafkaException) -> str:
-    command = _command(config, topic, partitions=config.topics.partitions, topic_config=wanted)
+def create(admin: AdminClient, properties: Mapping[str, Any], new: NewTopic, *, timeout_s: float) -> bool:
+    """Create a topic unless it exists; returns whether it was created.
+
+    :raises SetupError: when Kafka refuses, or does not answer in time.
+    """
+    try:
+        admin.create_topics([new], operation_timeout=timeout_s)[new.topic].result(timeout_s)
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code == KafkaError.TOPIC_ALREADY_EXISTS or (code in REFUSED and _exists(admin, new.topic, timeout_s)):
+            return False
+        raise SetupError(
+            f"cannot create topic {new.topic!r} on {servers_of(properties)}: {_why_not_created(properties, new, error)}"
+        ) from None
+    except TimeoutError:
+        raise SetupError(f"cannot create topic {new.topic!r} on {servers_of(properties)}: no answer in {timeout_s:.0f} s") from None
+    return True
+
+
+def _exists(admin: AdminClient, topic: str, timeout_s: float) -> bool:
+    try:
+        return admin.list_topics(topic, timeout=timeout_s).topics[topic].error is None
+    except KafkaException:
+        return False
+
+
+def _why_not_created(properties: Mapping[str, Any], new: NewTopic, error: KafkaException) -> str:
+    command = create_command(properties, new)
     if error.args[0].code() not in REFUSED:
         return f"{_reason(error)}; create it yourself: {command}"
-    kafka = config.kafka.for_librdkafka()
     return (
-        f"user {user_of(kafka)} may not create it, nor see whether it exists; if it does, grant {grant(kafka, 'Write', topic)}; "
-        f"if it does not, grant {grant(kafka, 'Create', topic)}, or create it as another user: {command}"
+        f"user {user_of(properties)} may not create it, nor see whether it exists; if it does, grant "
+        f"{grant(properties, 'Write', new.topic)}; if it does not, grant {grant(properties, 'Create', new.topic)}, or create it as "
+        f"another user: {command}"
     )
 
 
 def _raise_if_hidden(admin: AdminClient, config: MonitorConfig, topic: str, operation: str) -> None:
-    """Kafka refuses a topic, whether it exists or not, to a user who may not describe it.
-
-    :raises SetupError: if the user may not.
-    """
     try:
         error = admin.list_topics(topic, timeout=config.kafka.reach_timeout_s).topics[topic].error
     except KafkaException as raised:
         raise SetupError(f"cannot describe topic {topic}: {_reason(raised)}") from None
+    raise_if_hidden(config.kafka.for_librdkafka(), topic, error, operation)
+
+
+def raise_if_hidden(properties: Mapping[str, Any], topic: str, error: KafkaError | None, operation: str) -> None:
+    """Kafka refuses a topic, whether it exists or not, to a user who may not describe it.
+
+    :param error: what Kafka says of the topic.
+    :param operation: what it is to be used for: the right to do that is the right to see it.
+    :raises SetupError: if that is what the error says.
+    """
     if error is not None and error.code() in REFUSED:
-        properties = config.kafka.for_librdkafka()
         raise SetupError(
-            f"user {user_of(properties)} may not see topic {topic} on {config.kafka.bootstrap_servers}, or it does not exist; "
+            f"user {user_of(properties)} may not see topic {topic!r} on {servers_of(properties)}, or it does not exist; "
             f"grant the right: {grant(properties, operation, topic)}"
         )
 
 
-def _command(config: MonitorConfig, topic: str, *, partitions: int, topic_config: Mapping[str, str]) -> str:
-    settings = "".join(f" --config {key}={value}" for key, value in topic_config.items())
-    kafka = config.kafka.for_librdkafka()
-    script = f"kafka-topics.sh --bootstrap-server {servers_of(kafka)}{command_config(kafka)}"
-    return f"{script} --create --topic {topic} --partitions {partitions}{settings}"
+def create_command(properties: Mapping[str, Any], new: NewTopic) -> str:
+    """The command that creates a topic."""
+    settings = "".join(f" --config {key}={value}" for key, value in (new.config or {}).items())
+    script = f"kafka-topics.sh --bootstrap-server {servers_of(properties)}{command_config(properties)}"
+    return f"{script} --create --topic {new.topic} --partitions {new.num_partitions}{settings}"
 
 
 def _reason(error: KafkaException) -> str:

@@ -23,7 +23,8 @@ from confluent_kafka import KafkaError, KafkaException
 from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, gap, pack_envelope
 from streaming.kafka.clients import EVERY_PARTITION, LastingProducer, Queued, reason_of
 from streaming.kafka.credentials import Credentials
-from streaming.kafka.mirror_topic import MirrorAwayError, MirrorError, MirrorTopic, create_topic, not_taken, topic_partitions
+from streaming.kafka.mirror_topic import MirrorTopic, create_topic, not_taken, topic_partitions
+from streaming.kafka.topics import SetupError
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.losses import added
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from streaming.mirror.losses import LossFile
 
-__all__ = ["KafkaSink", "MirrorAwayError", "MirrorError", "MirrorSink", "create_topic", "topic_partitions"]
+__all__ = ["KafkaSink", "MirrorSink", "create_topic", "topic_partitions"]
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class KafkaSink:
     :param wanted: create the topic like this if it does not exist, and say how it differs if it does.
     :param losses: where to keep what is lost at the end, and what the sink before this one lost at its end.
     :param tell: called with one sentence whenever it changes whether the mirror is written.
-    :raises MirrorError: when the cluster does not answer or the topic does not exist.
+    :raises SetupError: when the cluster does not answer or the topic does not exist.
     """
 
     def __init__(
@@ -284,7 +285,7 @@ class KafkaSink:
     def _try(self) -> None:
         try:
             self._connect()
-        except MirrorError as error:
+        except SetupError as error:
             self._away = str(error)
             self._look()
             self._stop.wait(_TRY_EVERY_S)
@@ -299,7 +300,7 @@ class KafkaSink:
         try:
             self._producer.start()
         except (KafkaException, ValueError, TypeError, OSError) as error:
-            raise MirrorError(f"the mirror's producer configuration is not accepted: {reason_of(error)}") from None
+            raise SetupError(f"the mirror's producer configuration is not accepted: {reason_of(error)}") from None
         self.partitions, self._away = partitions, None
 
     def _hear(self, error: KafkaError) -> None:

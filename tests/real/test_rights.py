@@ -18,9 +18,9 @@ from streaming.cli import app
 from streaming.commands.docs import DOCS
 from streaming.config.settings import Kafka, MonitorConfig, Topics
 from streaming.kafka.compacted import CompactedReader
-from streaming.kafka.mirror_topic import MirrorError, create_topic
+from streaming.kafka.mirror_topic import create_topic
 from streaming.kafka.required_rights import MONITOR, NEEDS, NOTIFY, RECORD, TAP, VERIFY, VIEW
-from streaming.kafka.topics import Mirror, notifier_topics, result_topics
+from streaming.kafka.topics import Mirror, SetupError, notifier_topics, result_topics
 from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.vitals import Vitals
@@ -114,7 +114,7 @@ class Scene:
     def write(self) -> tuple[int, str]:
         try:
             sink = KafkaSink(self.clients[TAP], topic=TOPICS.mirror, timeout_s=30)
-        except MirrorError as error:
+        except SetupError as error:
             return 2, str(error)
         try:
             sink.write(tick(time.time_ns() // 1000))
@@ -126,7 +126,7 @@ class Scene:
     def create(self) -> tuple[int, str]:
         try:
             return (0, str(create_topic(self.clients[TAP], TOPICS.mirror, 2, timeout_s=30)))
-        except MirrorError as error:
+        except SetupError as error:
             return 2, str(error)
 
     @staticmethod

@@ -29,7 +29,8 @@ from streaming.commands.run import run
 from streaming.config.settings import Topics
 from streaming.demo.broker import HOST, Broker
 from streaming.kafka.required_rights import MONITOR, TAP, topic_needs
-from streaming.mirror.producer import KafkaSink, MirrorError
+from streaming.kafka.topics import SetupError
+from streaming.mirror.producer import KafkaSink
 from streaming.quality.suite import DEFAULT_SUITE
 from tests.certificates import Authority
 from tests.processes import started
@@ -183,7 +184,7 @@ def test_no_encryption_where_the_broker_wants_it_is_said(secured, written, capsy
 
 def test_the_tap_says_that_its_login_is_refused(secured):
     properties = _tap(secured) | {"sasl.password": "wrong"}
-    with pytest.raises(MirrorError, match="invalid credentials"):
+    with pytest.raises(SetupError, match="invalid credentials"):
         KafkaSink(properties, topic="rebalance-mirror", timeout_s=60)
 
 

@@ -10,7 +10,8 @@ from harness import kafka_sink, mirrored, wait_for
 from kafka.partitioner.default import murmur2
 
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_loss
-from streaming.mirror.producer import KafkaSink, MirrorError, create_topic
+from streaming.kafka.topics import SetupError
+from streaming.mirror.producer import KafkaSink, create_topic
 
 pytestmark = pytest.mark.real
 
@@ -127,5 +128,5 @@ def test_a_producer_with_a_fatal_error_is_replaced(broker):
 
 
 def test_a_topic_that_cannot_be_created_is_said(broker):
-    with pytest.raises(MirrorError, match=r"cannot create topic 'no/such/name' on .*Topic name is invalid"):
+    with pytest.raises(SetupError, match=r"cannot create topic 'no/such/name' on .*Topic name is invalid"):
         create_topic({"bootstrap.servers": broker.internal}, "no/such/name", 1)
