@@ -61,7 +61,7 @@ class Returned(NamedTuple):
     instance: StaticMember
 
 
-class WentOnFenced(NamedTuple):
+class FenceIgnored(NamedTuple):
     """A member sent another request after FENCED_INSTANCE_ID."""
 
     exchange: Exchange

@@ -11,9 +11,9 @@ from coordinator_model.groups.epochs.events import (
     CommitMisjudged,
     CommitRefused,
     CommittedForeign,
+    EpochFenceIgnored,
     InstanceChanged,
     InstanceTaken,
-    KeptAfterFence,
     LostInstanceRefused,
     SubscriptionFlapped,
     Unlawful,
@@ -66,7 +66,7 @@ def session_ended(group: EpochGroupData, silent: WentSilent) -> Breach | None:
     Its client may go on under another id, leave, look for its coordinator or be throttled; or the group lost all its connections.
     """
     member = silent.member
-    if not group.connections or any(_goes_on_as(group, member, other) for other in group.members.values()):
+    if not group.connections or any(_joined_as_another(group, member, other) for other in group.members.values()):
         return None
     if member.leaving or looks_for_coordinator(group, member, member.last_frame_us):
         return None
@@ -97,7 +97,7 @@ def throttles(group: EpochGroupData, throttled: Throttled) -> Breach:
     )
 
 
-def _goes_on_as(group: EpochGroupData, member: EpochMember, other: EpochMember) -> bool:
+def _joined_as_another(group: EpochGroupData, member: EpochMember, other: EpochMember) -> bool:
     """Return True if the client of a silent member has joined under another id since.
 
     While the member's connection stands, another connection is another process: many may share a client id and a host.
@@ -174,9 +174,9 @@ def _two_processes(group: EpochGroupData, event: InstanceTaken | LostInstanceRef
     )
 
 
-def goes_on_fenced(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None:
+def ignores_fence(group: EpochGroupData, ignored: EpochFenceIgnored) -> Breach | None:
     """Return the breach of S-02."""
-    member, refusals = kept.member, kept.refusals
+    member, refusals = ignored.member, ignored.refusals
     lasts_us = refusals.last_us - refusals.first_us
     if refusals.error != FENCED_INSTANCE_ID or refusals.count < _REFUSED or lasts_us < max(_GOES_ON_US, member.interval_ms * 1_000):
         return None

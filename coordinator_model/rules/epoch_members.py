@@ -197,10 +197,10 @@ def _flaps(group: GroupModel, migrated: Migrated) -> Breach | None:
 def _converted(group: GroupModel, migrated: Migrated) -> Breach:
     number = "" if migrated.number_before is None else f" at {_number(migrated.before)} {migrated.number_before}"
     member = "" if migrated.member_id is None else f" by member {migrated.member_id}"
-    goes_on = "its members are followed on" if migrated.after != "classic" else "its members join again"
+    outcome = "its members are followed on" if migrated.after != "classic" else "its members join again"
     return Breach(
         "",
-        f"Group {group.name} was converted from the {migrated.before} type{number} to the {migrated.after} type{member}; {goes_on}.",
+        f"Group {group.name} was converted from the {migrated.before} type{number} to the {migrated.after} type{member}; {outcome}.",
         f"a success that only a group of the {migrated.after} type gives",
         (migrated.frame,),
         member_id=migrated.member_id,

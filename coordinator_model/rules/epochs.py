@@ -12,9 +12,9 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
     ClaimedMore,
+    EpochFenceIgnored,
     EpochShrank,
     JoinedAgain,
-    KeptAfterFence,
     MalformedHeartbeat,
     Unlawful,
 )
@@ -103,8 +103,8 @@ def _shrank(group: EpochGroupData, shrank: EpochShrank) -> Breach:
     )
 
 
-def _ignores_fence(group: EpochGroupData, kept: KeptAfterFence) -> Breach | None:
-    member, refusals = kept.member, kept.refusals
+def _ignores_fence(group: EpochGroupData, ignored: EpochFenceIgnored) -> Breach | None:
+    member, refusals = ignored.member, ignored.refusals
     if refusals.count < _REFUSED_AFTER_FENCE or refusals.error == FENCED_INSTANCE_ID:
         return None
     return Breach.of_member(
@@ -181,7 +181,7 @@ E_02 = FrameRule(
     expected="The member gives up its partitions and joins again with epoch 0.",
     action="Restart that client; look at its library's version.",
     false_alarms="Heartbeats under way when the first was refused do not count.",
-    checks={KeptAfterFence: _ignores_fence},
+    checks={EpochFenceIgnored: _ignores_fence},
     over=is_refused_no_longer,
 )
 E_03 = FrameRule(

@@ -93,7 +93,7 @@ def _sync_let_through(group: ClassicGroup, answered: SyncAnswered) -> Breach | N
     )
 
 
-def _goes_on(group: ClassicGroup) -> Iterator[Due]:
+def _keeps_foreign_protocol(group: ClassicGroup) -> Iterator[Due]:
     for strange in group.assignments.strange:
         member = group.members.get(strange.member_id)
         if member is None or not member.present or member.joined != strange.generation or group.parked(member):
@@ -357,7 +357,7 @@ P_14 = TimerRule(
     expected="The client stops with an inconsistent group protocol error.",
     action="Upgrade the client; the broker, or the proxy before it, is at fault first (P-01).",
     false_alarms="None known.",
-    due=_goes_on,
+    due=_keeps_foreign_protocol,
 )
 
 RULES: tuple[Rule, ...] = (

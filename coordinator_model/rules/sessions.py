@@ -168,7 +168,7 @@ def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
 
 def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
-    if member.leaving or _all_disconnected(group) or _goes_on_as_another(group, member) or _is_closed(group, member):
+    if member.leaving or _all_disconnected(group) or _joined_as_another(group, member) or _is_closed(group, member):
         return None
     if gave_up_joining(group, member):
         return None
@@ -200,7 +200,7 @@ def _is_closed(group: ClassicGroup, member: Member) -> bool:
     return closes_without_leaving(member) and member.instance_id is None and hung_up_since(group, member) is not None
 
 
-def _goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
+def _joined_as_another(group: ClassicGroup, member: Member) -> bool:
     """Return True if its client has joined under another id, as librdkafka does if no coordinator responds for a session.
 
     It does so on the same connection; if that was lost with the coordinator, on another one.

@@ -12,13 +12,13 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import InstanceChanged, InstanceTaken, KeptAfterFence, LostInstanceRefused
-from coordinator_model.groups.events import Contradicted, Inconsistent, LeftByItself, Needless, Replaced, Returned, WentOnFenced
+from coordinator_model.groups.epochs.events import EpochFenceIgnored, InstanceChanged, InstanceTaken, LostInstanceRefused
+from coordinator_model.groups.events import Contradicted, FenceIgnored, Inconsistent, LeftByItself, Needless, Replaced, Returned
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember, host_of
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, admission, sender_text, who, whom
 from coordinator_model.rules.epoch_checks import (
-    goes_on_fenced,
+    ignores_fence,
     instance_alternates,
     instance_changed,
     instance_wanted_back,
@@ -96,10 +96,10 @@ def _holder(group: ClassicGroup, member: Member) -> str:
     return who(holder) if holder is not None else "another process, which was not seen to take it,"
 
 
-def _goes_on(group: ClassicGroup, went_on: WentOnFenced) -> Breach | None:
-    member = went_on.member
+def _ignores_fence(group: ClassicGroup, ignored: FenceIgnored) -> Breach | None:
+    member = ignored.member
     patience_us = max(_GOES_ON_US, member.heartbeat_interval_us)
-    if member.frames_after_fence < 2 or member.fenced_us is None or went_on.exchange.inv_us - member.fenced_us < patience_us:
+    if member.frames_after_fence < 2 or member.fenced_us is None or ignored.exchange.inv_us - member.fenced_us < patience_us:
         return None
     return Breach.of_member(
         member,
@@ -306,7 +306,7 @@ S_02 = FrameRule(
     action="Stop the fenced process, and find out why it still runs; if both are meant to run, give each a group.instance.id of its own.",
     false_alarms="Requests under way when the answer was sent, and a last commit on closing: hence the time.",
     suppressed_by=("S-01",),
-    checks={WentOnFenced: _goes_on, KeptAfterFence: goes_on_fenced},
+    checks={FenceIgnored: _ignores_fence, EpochFenceIgnored: ignores_fence},
     over=_no_longer_fenced,
 )
 

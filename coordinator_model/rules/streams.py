@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import GoesOnAfterStop, ShutdownAsked, StatusTold, StreamsJoinRefused
+from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored, StreamsJoinRefused
 from coordinator_model.groups.epochs.evidence import exchange_evidence
 from coordinator_model.groups.epochs.kinds import SHARE
 from coordinator_model.groups.epochs.statuses import (
@@ -103,14 +103,14 @@ def _told_to_stop(group: EpochGroupData, told: StatusTold) -> Breach | None:
     )
 
 
-def _goes_on(group: EpochGroupData, goes_on: GoesOnAfterStop) -> Breach:
-    member = goes_on.member
+def _ignores_stop(group: EpochGroupData, ignored: StopIgnored) -> Breach:
+    member = ignored.member
     return Breach.of_member(
         member,
-        f"{begin(who(member))} goes on in Streams group {group.name} although it was told {seconds(goes_on.lasts_us)} ago that the "
+        f"{begin(who(member))} goes on in Streams group {group.name} although it was told {seconds(ignored.lasts_us)} ago that the "
         "application stops: the others stop, and it keeps its tasks.",
-        f"a heartbeat {seconds(goes_on.lasts_us)} after status {SHUTDOWN_APPLICATION} (shutdown application)",
-        exchange_evidence(goes_on.exchange),
+        f"a heartbeat {seconds(ignored.lasts_us)} after status {SHUTDOWN_APPLICATION} (shutdown application)",
+        exchange_evidence(ignored.exchange),
         generation=member.epoch,
     )
 
@@ -231,7 +231,7 @@ R_23 = FrameRule(
     expected="It closes, and leaves.",
     action="Stop that instance; look for a close() that hangs, or a library that does not know the status.",
     false_alarms="An instance whose state takes more than a minute to close.",
-    checks={GoesOnAfterStop: _goes_on},
+    checks={StopIgnored: _ignores_stop},
 )
 
 RULES: tuple[Rule, ...] = (R_19, R_20, R_21, R_22, R_23)

@@ -56,7 +56,7 @@ def two_fence_each_other(talk: Conversation, leader: Client, first: Client) -> t
     return again, second
 
 
-def goes_on(talk: Conversation, fenced: Client, living: list[Client]) -> None:
+def ignores_fence(talk: Conversation, fenced: Client, living: list[Client]) -> None:
     """What S-02 speaks of."""
     live(talk, living, 4)
     for _ in range(3):
@@ -68,7 +68,7 @@ def test_what_goes_on_after_it_was_fenced_folds_under_two_processes_of_its_insta
     """S-01 speaks of the instance id, S-02 of a member: they meet in the instance id that the latter names."""
     leader, first = static_group(talk)
     holder, fenced = two_fence_each_other(talk, leader, first)
-    goes_on(talk, fenced, [leader, holder])
+    ignores_fence(talk, fenced, [leader, holder])
     assert talk.rules() == ["S-01"]
 
 
@@ -80,7 +80,7 @@ def test_what_goes_on_after_it_was_fenced_does_not_fold_under_another_instance(t
     holder, _ = two_fence_each_other(talk, leader, first)
     successor = takes(talk, leader, "successor", "j")
     talk.heartbeat(other, 82)
-    goes_on(talk, other, [leader, holder, successor])
+    ignores_fence(talk, other, [leader, holder, successor])
     assert talk.rules() == ["S-01", "S-02"]
 
 

@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.handlers import (
 )
 from coordinator_model.groups.classic.trackers.sessions import SLOW_US
 from coordinator_model.groups.coordinator_addresses import is_coordinator
-from coordinator_model.groups.events import Mismatched, WentOnFenced
+from coordinator_model.groups.events import FenceIgnored, Mismatched
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.groups.requests import MODELLED_API_KEYS, REQUEST_READERS
@@ -101,7 +101,7 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
         if member.fenced_us is not None and record.at_us >= member.fenced_us and api_key != LEAVE_GROUP:
             member.frames_after_fence += 1
             member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
-            events = (*events, WentOnFenced(exchange, member))
+            events = (*events, FenceIgnored(exchange, member))
     if api_key != HEARTBEAT:
         for tracker in _TRACKERS_OF[api_key](group):
             events += tracker.on_request(group, exchange, body)

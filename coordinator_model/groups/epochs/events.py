@@ -30,7 +30,7 @@ class EpochShrank(NamedTuple):
     had: int
 
 
-class KeptAfterFence(NamedTuple):
+class EpochFenceIgnored(NamedTuple):
     """A heartbeat was refused again at the epoch that was fenced before."""
 
     exchange: Exchange
@@ -248,7 +248,7 @@ class StreamsJoinRefused(NamedTuple):
     text: str
 
 
-class GoesOnAfterStop(NamedTuple):
+class StopIgnored(NamedTuple):
     """A Streams member goes on although it was told that the application stops."""
 
     exchange: Exchange

@@ -24,11 +24,11 @@ from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
 from coordinator_model.groups.epochs.events import (
     AssignorFailed,
     ClaimedMore,
+    EpochFenceIgnored,
     EpochShrank,
     InstanceChanged,
     InstanceHeld,
     JoinedAgain,
-    KeptAfterFence,
     MalformedHeartbeat,
     NoAssignment,
     PausedLong,
@@ -38,7 +38,7 @@ from coordinator_model.groups.epochs.events import (
     WrongGroupType,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence
-from coordinator_model.groups.epochs.judgement import goes_on, unlawful
+from coordinator_model.groups.epochs.judgement import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.events import Answered
@@ -156,7 +156,7 @@ def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, bo
         and correlation_id == exchange.correlation_id
         and not body.error_code
         and body.member_epoch == member.epoch
-        and goes_on(exchange, member)
+        and is_keep_alive(exchange, member)
         and not (member.pending or member.statuses or member.refusals or member.reloaded)
         and not (group.doubles or group.status_spells or group.assignor_failures)
         and exchange.actor == member.actor
@@ -197,7 +197,7 @@ def answer_steadily(exchange: Exchange, member: EpochMember) -> None:
     member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
 
 
-def go_on(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> None:
+def _note_success(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> None:
     """Process a success, once all else that it changes is processed."""
     group.assignor_failures = 0
     member.actor = exchange.actor
@@ -258,14 +258,14 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     if asked == JOIN_EPOCH:
         events += _joined(group, exchange, member, epoch, assignment, overlapped=overlapped, new=known is None)
     else:
-        events += _went_on(group, exchange, member, epoch, assignment, overlapped=overlapped)
+        events += _stayed(group, exchange, member, epoch, assignment, overlapped=overlapped)
     if assignment is not None and group.traits.exclusive and not overlapped and exchange.gap_free:
         reconciliation.note_double_grants(group, exchange, member, assignment)
     events += subscriptions.note(group, exchange, member, kept, overlapped=overlapped)
     events += _check_assignment(group, exchange, member, epoch, assignment)
     events += statuses.note(group, exchange, member, body)
     rose = delivery.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
-    go_on(group, exchange, member, body)
+    _note_success(group, exchange, member, body)
     if member.pending and exchange.inv_us > (reconciliation.removal_overdue_us(group, member) or exchange.inv_us):
         group.changed = True  # a timer rule has something to say
     return (*events, *rose)
@@ -313,7 +313,7 @@ def _joined(
     return events
 
 
-def _went_on(
+def _stayed(
     group: EpochGroupData,
     exchange: Exchange,
     member: EpochMember,
@@ -346,7 +346,7 @@ def _went_on(
         group.instances.setdefault(exchange.instance_id, member.id)
     if assignment is not None or member.pending:
         held = (member.granted, member.pending)
-        reconciliation.goes_on(group, exchange, member, epoch, assignment, overlapped=overlapped or not exchange.gap_free)
+        reconciliation.stays(group, exchange, member, epoch, assignment, overlapped=overlapped or not exchange.gap_free)
         group.changed = group.changed or held != (member.granted, member.pending)
     return events
 
@@ -437,7 +437,7 @@ def _refused(
         member.gone = certain
         member.removed_us = max(member.removed_us, exchange.res_us)
     if asked > JOIN_EPOCH and refusals.count > 1:
-        return (*lost, KeptAfterFence(exchange, member, refusals))
+        return (*lost, EpochFenceIgnored(exchange, member, refusals))
     return lost
 
 

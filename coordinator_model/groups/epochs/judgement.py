@@ -61,7 +61,7 @@ def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember 
 
 def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> tuple[Unlawful, ...]:
     """Return an event if no possible moment explains the answer. Call this before the answer changes what is known."""
-    if exchange.error == NONE and member is not None and goes_on(exchange, member):
+    if exchange.error == NONE and member is not None and is_keep_alive(exchange, member):
         return ()
     possible = _possible(group, exchange, member, overlapped=overlapped)
     if is_lawful(exchange.error, exchange.api_key, possible):
@@ -76,7 +76,7 @@ def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     return (Unlawful(exchange, kind, member.epoch, member.removed, member.reloaded, proof),)
 
 
-def goes_on(exchange: Exchange, member: EpochMember) -> bool:
+def is_keep_alive(exchange: Exchange, member: EpochMember) -> bool:
     """Return True if a member that is known as one says nothing new at the epoch that it has.
 
     Rows U23, W13 and Z18 allow success then, whatever else is possible. Nearly all heartbeats are such.

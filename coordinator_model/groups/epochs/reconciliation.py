@@ -28,7 +28,7 @@ def joins(exchange: Exchange, member: EpochMember, assignment: Partitions | None
     member.granted_frame = answer_evidence(exchange)
 
 
-def goes_on(
+def stays(
     group: EpochGroupData,
     exchange: Exchange,
     member: EpochMember,

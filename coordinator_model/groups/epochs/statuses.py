@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import GoesOnAfterStop, ShutdownAsked, StatusTold
+from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember, StatusSpell
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
@@ -46,17 +46,17 @@ def note(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: A
     if given is None and group.release_of(exchange.broker) < _NULL_IS_UNCHANGED_SINCE:
         given = ()
     events = NOTHING if given is None else _take(group, exchange, member, given)
-    return events + _goes_on(exchange, member)
+    return events + _ignores_stop(exchange, member)
 
 
-def _goes_on(exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
+def _ignores_stop(exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
     """Return an event if a member goes on that was told to stop long before it asked."""
     is_told = any(code == SHUTDOWN_APPLICATION for code, _ in member.statuses)
     if not is_told or exchange.generation == JOIN_EPOCH or not member.stop_told_us:
         member.stop_told_us = exchange.res_us if is_told else 0
         return NOTHING
     lasts_us = exchange.inv_us - member.stop_told_us
-    return (GoesOnAfterStop(exchange, member, lasts_us),) if lasts_us > STOPS_WITHIN_US else NOTHING
+    return (StopIgnored(exchange, member, lasts_us),) if lasts_us > STOPS_WITHIN_US else NOTHING
 
 
 def _take(group: EpochGroupData, exchange: Exchange, member: EpochMember, given: Any) -> tuple[Event, ...]:
