@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
+from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.wire.record import MirrorRecord
 from streaming.cli import app
 from streaming.demo.broker import Broker
@@ -137,7 +138,7 @@ def as_known_then(model: Coordinator) -> dict[str, Any]:
     """The state of a model without what earlier releases did not note.
 
     That is since when a member is idle, when its SyncGroup was answered (it was asked, then), its topics and the versions that it speaks,
-    how large subscriptions and assignments are, what events and their rates are made of, costs, which node a lost coordinator was, and
+    how large subscriptions and assignments are, what events and their rates are made of, what recurs, costs, which node a lost coordinator was, and
     which generation a broker had. Nor with the words of findings, which are those of the release that opened them.
     """
     model.counters.costs.clear()
@@ -152,6 +153,7 @@ def as_known_then(model: Coordinator) -> dict[str, Any]:
         for finding in open_findings.open.values():
             finding.observed = ""
         group.rebalance_events = RebalanceEvents()
+        group.recurring = Recurring()
         changes = group.coordinator_changes
         changes.lost = changes.lost and changes.lost._replace(node_id="")
         changes.tenures = {broker: term._replace(generation=-1) for broker, term in changes.tenures.items()}
