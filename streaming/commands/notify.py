@@ -22,7 +22,7 @@ from streaming.commands.run import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.kafka.topics import SetupError, prepare_notifier
 from streaming.metrics.notify import serving
-from streaming.notify.delivery_log import KafkaLedger, NoLedger
+from streaming.notify.delivery_log import KafkaDeliveryLog, NoDeliveryLog
 from streaming.notify.http import Accepted, Outcome, Rejected, Unreachable
 from streaming.notify.notification import Event, Notification, made_here
 from streaming.notify.notifier import Notifier, receivers, windows_now
@@ -151,17 +151,17 @@ class _Screen:
 
 def _notify(file: Path, metrics: str | None, *, once: bool, dry_run: bool) -> int:
     config, screen = load(file), _Screen()
-    receivers(config, _no_pulse(config))  # checks templates and settings before the first request to Kafka
+    receivers(config, _never_beats(config))  # checks templates and settings before the first request to Kafka
     with stop_signals() as stop:
         prepare_notifier(config)
         if dry_run:
-            dry = Notifier(config, NoLedger(), tell=screen.say, adapt=_DryChannel, sends_traces=False)
+            dry = Notifier(config, NoDeliveryLog(), tell=screen.say, adapt=_DryChannel, sends_traces=False)
             return _run(dry, config, screen, stop, metrics, once=once)
-        ledger = KafkaLedger(config.kafka, config.topics.notifications, config.topics.findings, tell=screen.say)
+        delivery_log = KafkaDeliveryLog(config.kafka, config.topics.notifications, config.topics.findings, tell=screen.say)
         try:
-            return _run(Notifier(config, ledger, tell=screen.say), config, screen, stop, metrics, once=once)
+            return _run(Notifier(config, delivery_log, tell=screen.say), config, screen, stop, metrics, once=once)
         finally:
-            if not ledger.close():
+            if not delivery_log.close():
                 screen.say("Kafka did not accept the whole delivery log: some notifications may be sent again at the next start")
 
 
@@ -171,7 +171,7 @@ def _run(
     with notifier, contextlib.nullcontext() if metrics is None else serving(metrics, notifier) as url:
         if url is not None:
             screen.say(f"metrics at {url}")
-        names = ", ".join([*(courier.name for courier in notifier.couriers), *(["traces"] if notifier.traces else [])])
+        names = ", ".join([*(dispatcher.name for dispatcher in notifier.dispatchers), *(["traces"] if notifier.traces else [])])
         screen.say(f"{len(notifier.open)} open findings in {config.topics.findings}; sending to {names}")
         for window in windows_now(config, time.time()):
             screen.say(f"planned maintenance {window} is active")
@@ -184,7 +184,9 @@ def _run(
 
 def _summary(notifier: Notifier) -> str:
     counts = [
-        (courier.name, courier.told, courier.refused) for courier in notifier.couriers if not courier.name.startswith("heartbeat/")
+        (dispatcher.name, dispatcher.told, dispatcher.refused)
+        for dispatcher in notifier.dispatchers
+        if not dispatcher.name.startswith("heartbeat/")
     ]
     if notifier.traces is not None:
         counts.append(("traces", notifier.traces.sent, notifier.traces.refused))
@@ -227,7 +229,7 @@ class _DryChannel:
 
 def _test(file: Path, wanted: list[str], severity: Severity, group: str) -> int:
     config, now_s = load(file), time.time()
-    everybody = {receiver.channel.name: receiver.channel for receiver in receivers(config, _no_pulse(config))}
+    everybody = {receiver.channel.name: receiver.channel for receiver in receivers(config, _never_beats(config))}
     unknown = [name for name in wanted if name not in everybody]
     if unknown:
         raise ConfigError(f"there is no receiver {unknown[0]}; the receivers are {', '.join(everybody)}")
@@ -259,5 +261,5 @@ def _try(channel: Channel, notice: Notification, now_s: float) -> bool:
     return False
 
 
-def _no_pulse(config: MonitorConfig) -> Watchdog:
+def _never_beats(config: MonitorConfig) -> Watchdog:
     return Watchdog(cluster=config.cluster, topic=config.topics.mirror, stalled_s=config.notify.stalled_s, started_s=time.time())

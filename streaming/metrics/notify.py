@@ -45,10 +45,10 @@ class NotifyCollector:
         for name, value in values.items():
             families[name].add_metric((), value)
         families["rebalance_notify_build_info"].add_metric((version("rebalance-monitor"),), 1)
-        for courier in notifier.couriers:
-            families["rebalance_notify_sent_total"].add_metric((courier.name,), courier.told)
-            families["rebalance_notify_rejected_total"].add_metric((courier.name,), courier.refused)
-            families["rebalance_notify_failures"].add_metric((courier.name,), courier.failures)
+        for dispatcher in notifier.dispatchers:
+            families["rebalance_notify_sent_total"].add_metric((dispatcher.name,), dispatcher.told)
+            families["rebalance_notify_rejected_total"].add_metric((dispatcher.name,), dispatcher.refused)
+            families["rebalance_notify_failures"].add_metric((dispatcher.name,), dispatcher.failures)
         return families.values()
 
     @staticmethod

@@ -61,12 +61,12 @@ class _Ended:
 class AlertmanagerChannel:
     """Delivers findings to one Alertmanager."""
 
-    def __init__(self, name: str, settings: Alertmanager, *, links: Links, cluster: str, pulse: Watchdog) -> None:
+    def __init__(self, name: str, settings: Alertmanager, *, links: Links, cluster: str, watchdog: Watchdog) -> None:
         self.name = f"alertmanager/{name}"
         self._settings = settings
         self._links = links
         self._cluster = cluster
-        self._pulse = pulse
+        self._watchdog = watchdog
         self._ended: dict[Labels, _Ended] = {}
         self._all_sent_s: float | None = None
 
@@ -125,7 +125,7 @@ class AlertmanagerChannel:
                 self._ended[labels] = _Ended(alert, now_s + _LASTS * self._settings.resend_s)
         if everything:
             alerts = {labels: ended.alert for labels, ended in self._ended.items()} | alerts
-            if self._settings.heartbeat and self._pulse.beats(now_s):
+            if self._settings.heartbeat and self._watchdog.beats(now_s):
                 alerts[()] = self._heartbeat(now_s)
         return self._batches(alerts, ripe)
 

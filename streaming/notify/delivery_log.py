@@ -79,7 +79,7 @@ class DeliveryLog(Protocol):
         """Store the positions of a receiver, then delete the records of the finding ids in ``forget``."""
 
 
-class NoLedger:
+class NoDeliveryLog:
     """A delivery log for dry runs that stores nothing."""
 
     def remember(self, receiver: str, told: Mapping[str, Delivered]) -> None: ...
@@ -87,7 +87,7 @@ class NoLedger:
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None: ...
 
 
-class KafkaLedger:
+class KafkaDeliveryLog:
     """A delivery log that writes to the topic. Thread-safe."""
 
     def __init__(self, kafka: Kafka, topic: str, findings: str, *, tell: Callable[[str], None] = lambda _sentence: None) -> None:

@@ -41,7 +41,7 @@ class Dispatcher:
         self,
         channel: Channel,
         outbox: Outbox,
-        ledger: DeliveryLog,
+        delivery_log: DeliveryLog,
         *,
         tell: Callable[[str], None],
         retry_s: tuple[float, float],
@@ -53,7 +53,7 @@ class Dispatcher:
         self.failures = 0  #: failed attempts since the last success
         self._channel = channel
         self._outbox = outbox
-        self._ledger = ledger
+        self._delivery_log = delivery_log
         self._tell = tell
         self._retry_s = retry_s
         self._clock = clock
@@ -120,7 +120,7 @@ class Dispatcher:
             forget = self._outbox.settled(self._clock())
         moved = {partition: position for partition, position in positions.items() if self._written.get(partition) != position}
         if moved or forget:
-            self._ledger.advance(self.name, moved, forget)
+            self._delivery_log.advance(self.name, moved, forget)
             self._written = positions
 
     def _hand_over(self, delivery: Delivery) -> bool:
@@ -147,7 +147,7 @@ class Dispatcher:
             return
         with self._lock:
             remember = self._outbox.tell(delivery.notices, self._clock())
-        self._ledger.remember(self.name, remember)
+        self._delivery_log.remember(self.name, remember)
         self.told += len(delivery.notices)
         for notice in delivery.notices:
             self._tell(f"{self.name}: sent {in_words(notice)}")
@@ -155,7 +155,7 @@ class Dispatcher:
     def _refuse(self, delivery: Delivery, reason: str) -> None:
         with self._lock:
             remember = self._outbox.refuse(delivery.notices, self._clock())
-        self._ledger.remember(self.name, remember)
+        self._delivery_log.remember(self.name, remember)
         self.refused += len(delivery.notices)
         if reason != self._said_refusal:
             self._said_refusal = reason

@@ -51,7 +51,7 @@ class Receiver(NamedTuple):
     policy: Policy | None
 
 
-def receivers(config: MonitorConfig, pulse: Watchdog) -> list[Receiver]:
+def receivers(config: MonitorConfig, watchdog: Watchdog) -> list[Receiver]:
     """Return all configured receivers.
 
     :raises SetupError: when there is none, or a template is invalid.
@@ -60,14 +60,14 @@ def receivers(config: MonitorConfig, pulse: Watchdog) -> list[Receiver]:
     links = Links(notify.rule_url, notify.page_url)
     found: list[Receiver] = []
     for name, manager in notify.alertmanager.items():
-        channel = AlertmanagerChannel(name, manager, links=links, cluster=cluster, pulse=pulse)
+        channel = AlertmanagerChannel(name, manager, links=links, cluster=cluster, watchdog=watchdog)
         found.append(Receiver(channel, _policy(notify, manager)._replace(keep_s=manager.keep_firing_s)))
     for name, webhook in notify.webhook.items():
         found.append(Receiver(WebhookChannel(name, webhook, links=links), _messages(notify, webhook)))
     if notify.stdout is not None:
         found.append(Receiver(StdoutChannel(notify.stdout, links=links), _messages(notify, notify.stdout)))
     for name, heartbeat in notify.heartbeat.items():
-        found.append(Receiver(HeartbeatChannel(name, heartbeat, cluster=cluster, pulse=pulse), None))
+        found.append(Receiver(HeartbeatChannel(name, heartbeat, cluster=cluster, watchdog=watchdog), None))
     if not found and config.traces.endpoint is None:
         raise SetupError(
             "no receiver is configured: add a section [notify.alertmanager.NAME], [notify.webhook.NAME], [notify.stdout] or [traces] to "
@@ -94,7 +94,7 @@ class Notifier:
     def __init__(
         self,
         config: MonitorConfig,
-        ledger: DeliveryLog,
+        delivery_log: DeliveryLog,
         *,
         tell: Callable[[str], None],
         adapt: Callable[[Channel], Channel] = lambda channel: channel,
@@ -105,20 +105,20 @@ class Notifier:
         self.looked_s = time.monotonic()  #: when the loop last came round, by the monotonic clock
         self.unreadable = 0  #: number of records that are not findings
         self._config = config
-        self._ledger = ledger
+        self._delivery_log = delivery_log
         self._tell = tell
         self._adapt = adapt
         self._sends_traces = sends_traces
         self._clock = clock
         self._feed = _reader(config, (config.topics.findings, config.topics.status), tell)
-        self._pulse = Watchdog(
+        self._watchdog = Watchdog(
             cluster=config.cluster,
             topic=config.topics.mirror,
             stalled_s=config.notify.stalled_s,
             started_s=clock(),
             hint=lambda: ", which the notifier cannot reach either" if self._feed.in_trouble else "",
         )
-        self._receivers = receivers(config, self._pulse)
+        self._receivers = receivers(config, self._watchdog)
         self._everybody: list[Dispatcher] = []
         self._readers: list[Dispatcher] = []  #: the dispatchers that get findings
         self.traces: TraceSender | None = None
@@ -129,7 +129,7 @@ class Notifier:
         return self._feed.in_trouble
 
     @property
-    def couriers(self) -> Sequence[Dispatcher]:
+    def dispatchers(self) -> Sequence[Dispatcher]:
         return self._everybody
 
     def __enter__(self) -> Self:
@@ -150,7 +150,7 @@ class Notifier:
     def _start(self) -> None:
         memory = self._remembered()
         if self._sends_traces:
-            self.traces = trace_sender(self._config, self._ledger, memory, tell=self._tell)
+            self.traces = trace_sender(self._config, self._delivery_log, memory, tell=self._tell)
         self._feed.start()
         findings = self._config.topics.findings
         ends = {partition: end for (topic, partition), end in self._feed.ends.items() if topic == findings}
@@ -159,17 +159,17 @@ class Notifier:
             known = policy or Policy(Wants(), notify.wait_s)
             outbox = Outbox(known, memory.told(channel.name), memory.positions(channel.name))
             outbox.begin(ends)
-            courier = Dispatcher(
+            dispatcher = Dispatcher(
                 self._adapt(channel),
                 outbox,
-                self._ledger,
+                self._delivery_log,
                 tell=self._tell,
                 retry_s=(notify.retry_wait_s, notify.retry_wait_max_s),
                 clock=self._clock,
             )
-            self._everybody.append(courier)
+            self._everybody.append(dispatcher)
             if policy is not None:
-                self._readers.append(courier)
+                self._readers.append(dispatcher)
         for record in self._feed.history():
             self._take(record)
         self._look()
@@ -177,7 +177,8 @@ class Notifier:
     def run(self, stop: threading.Event) -> None:
         """Send notifications until ``stop`` is set."""
         threads = [
-            threading.Thread(target=courier.run, args=(stop,), name=courier.name, daemon=True) for courier in self._everybody
+            threading.Thread(target=dispatcher.run, args=(stop,), name=dispatcher.name, daemon=True)
+            for dispatcher in self._everybody
         ]
         if self.traces is not None:
             threads.append(threading.Thread(target=self.traces.run, args=(stop,), name="traces", daemon=True))
@@ -190,8 +191,8 @@ class Notifier:
                 self._look()
         finally:
             stop.set()
-            for courier in self._everybody:
-                courier.wake()
+            for dispatcher in self._everybody:
+                dispatcher.wake()
             deadline = time.monotonic() + _END_WITHIN_S
             for thread in threads:
                 thread.join(max(0.0, deadline - time.monotonic()))
@@ -200,14 +201,14 @@ class Notifier:
         """Send what is due now; return True if the receivers accepted all of it."""
         left = list(self._everybody)
         while left and not stop.is_set():
-            wake_s = min(courier.step() for courier in left)
-            left = [courier for courier in left if courier.has_ripe() and not courier.failures]
+            wake_s = min(dispatcher.step() for dispatcher in left)
+            left = [dispatcher for dispatcher in left if dispatcher.has_ripe() and not dispatcher.failures]
             if left:
                 stop.wait(min(1.0, max(0.0, wake_s - self._clock())))
-        for courier in self._everybody:
-            courier.tidy()
+        for dispatcher in self._everybody:
+            dispatcher.tidy()
         sent = self.traces is None or self.traces.once(stop)
-        return sent and not any(courier.failures or courier.refused for courier in self._everybody)
+        return sent and not any(dispatcher.failures or dispatcher.refused for dispatcher in self._everybody)
 
     def _remembered(self) -> Memory:
         topics = self._config.topics
@@ -225,7 +226,7 @@ class Notifier:
     def _take(self, record: Record) -> None:
         now_s = self._clock()
         if record.topic == self._config.topics.status:
-            self._pulse.status(record.value, now_s, live=not self._feed.was_there(record))
+            self._watchdog.status(record.value, now_s, live=not self._feed.was_there(record))
             return
         if not record.value:
             self._gone((record.key or b"").decode(errors="replace"))
@@ -246,23 +247,25 @@ class Notifier:
     def _gone(self, name: str) -> None:
         """Process a finding that was deleted from the topic."""
         self.open.discard(name)
-        for courier in self._readers:
-            courier.gone(name)
+        for dispatcher in self._readers:
+            dispatcher.gone(name)
 
     def _look(self) -> None:
         self.looked_s = time.monotonic()
-        heard = self._pulse.look(self._clock())
+        heard = self._watchdog.look(self._clock())
         if heard is not None:
             self._hear(heard)
 
     def _hear(self, heard: ObservedFinding) -> None:
         (self.open.discard if heard.is_over else self.open.add)(heard.id)
-        self._pulse.hear(heard)
-        for courier in self._readers:
-            courier.hear(heard)
+        self._watchdog.hear(heard)
+        for dispatcher in self._readers:
+            dispatcher.hear(heard)
 
 
-def trace_sender(config: MonitorConfig, ledger: DeliveryLog, memory: Memory, *, tell: Callable[[str], None]) -> TraceSender | None:
+def trace_sender(
+    config: MonitorConfig, delivery_log: DeliveryLog, memory: Memory, *, tell: Callable[[str], None]
+) -> TraceSender | None:
     """Return what sends rebalances as traces; None if the configuration names no receiver of them.
 
     :raises SetupError: when OpenTelemetry is not installed.
@@ -275,7 +278,7 @@ def trace_sender(config: MonitorConfig, ledger: DeliveryLog, memory: Memory, *, 
         raise SetupError(
             f"[traces] needs OpenTelemetry, and {error.name} is missing: pip install 'rebalance-monitor[traces]'"
         ) from None
-    return sender.TraceSender(config, ledger, memory.positions(sender.NAME), tell=tell)
+    return sender.TraceSender(config, delivery_log, memory.positions(sender.NAME), tell=tell)
 
 
 def windows_now(config: MonitorConfig, now_s: float) -> list[str]:

@@ -139,18 +139,18 @@ class StdoutChannel(_Messages):
 class HeartbeatChannel:
     """Sends pings while the monitor is alive, and no findings."""
 
-    def __init__(self, name: str, settings: Heartbeat, *, cluster: str, pulse: Watchdog) -> None:
+    def __init__(self, name: str, settings: Heartbeat, *, cluster: str, watchdog: Watchdog) -> None:
         self.name = f"heartbeat/{name}"
         self._settings = settings
         self._cluster = cluster
-        self._pulse = pulse
+        self._watchdog = watchdog
         self._pinged_s: float | None = None
 
     def plan(self, _outbox: Outbox, now_s: float) -> DeliveryPlan:
         """Return a ping if ``every_s`` has passed and the monitor is alive."""
         every_s = self._settings.every_s
         waits = self._pinged_s is not None and 0 <= now_s - self._pinged_s < every_s  # a clock set back must not stop the pings
-        if waits or not self._pulse.beats(now_s):
+        if waits or not self._watchdog.beats(now_s):
             return DeliveryPlan([], now_s + 1.0)
         self._pinged_s = now_s
         return DeliveryPlan([self._ping(now_s)], now_s + every_s)

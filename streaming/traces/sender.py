@@ -58,7 +58,7 @@ class TraceSender:
     def __init__(
         self,
         config: MonitorConfig,
-        ledger: DeliveryLog,
+        delivery_log: DeliveryLog,
         positions: Mapping[int, int],
         *,
         tell: Callable[[str], None],
@@ -72,7 +72,7 @@ class TraceSender:
         self._url = config.traces.endpoint.rstrip("/") + _PATH
         self._where = host_of(self._url)
         self._config = config
-        self._ledger = ledger
+        self._delivery_log = delivery_log
         self._positions = dict(positions)
         self._tell = tell
         self._jitter = jitter
@@ -193,7 +193,7 @@ class TraceSender:
             self._refuse(f"rejected {_count(count)} (no retry): {outcome.reason}")
         if batch.positions:
             self._positions |= batch.positions
-            self._ledger.advance(NAME, batch.positions, ())
+            self._delivery_log.advance(NAME, batch.positions, ())
         return True
 
     def _note_partial_success(self, body: bytes) -> None:

@@ -25,7 +25,7 @@ WORSENING = worsening()
 NO_PATIENCE = Patience(warning=0, error=0)
 
 
-def pulse(started_s: float = 0.0, stalled_s: float = 60.0) -> Watchdog:
+def watchdog(started_s: float = 0.0, stalled_s: float = 60.0) -> Watchdog:
     return Watchdog(cluster="prod", topic="mirror", stalled_s=stalled_s, started_s=started_s)
 
 
@@ -41,8 +41,8 @@ class Managed:
         policy = Policy(Wants(minimum_severity="info"), NO_PATIENCE, keep_s=chosen.keep_firing_s)
         self.outbox = Outbox(policy, {}, {})
         self.outbox.begin({0: 0})
-        self.pulse = pulse()
-        self.channel = AlertmanagerChannel("main", chosen, links=Links("", page_url), cluster="prod", pulse=self.pulse)
+        self.watchdog = watchdog()
+        self.channel = AlertmanagerChannel("main", chosen, links=Links("", page_url), cluster="prod", watchdog=self.watchdog)
         self.offset = 0
 
     def hear(self, *states: dict[str, Any]) -> float:
@@ -164,7 +164,7 @@ def test_many_alerts_go_in_parts_and_a_refused_part_alert_by_alert():
 
 def test_the_heartbeat_fires_only_while_the_monitor_lives():
     managed = Managed(heartbeat=True, resend_s=60)
-    managed.pulse.status(status(1000.0), 1000.0, live=True)
+    managed.watchdog.status(status(1000.0), 1000.0, live=True)
     (alert,) = managed.sent(1000.0)
     assert alert["labels"] == {"alertname": HEARTBEAT, "cluster": "prod", "severity": "none"}
     assert managed.sent(1060.0) == []
@@ -240,19 +240,19 @@ def test_a_message_that_cannot_be_made_is_refused_with_file_and_line(tmp_path):
 
 
 def test_a_heartbeat_is_sent_each_so_often_and_not_for_a_dead_monitor():
-    life = pulse()
-    channel = HeartbeatChannel("deadman", Heartbeat(url="http://127.0.0.1:1/x", every_s=30), cluster="prod", pulse=life)
+    life = watchdog()
+    channel = HeartbeatChannel("deadman", Heartbeat(url="http://127.0.0.1:1/x", every_s=30), cluster="prod", watchdog=life)
     nothing = Outbox(Policy(Wants(), Patience()), {}, {})
     life.status(status(1000.0), 1000.0, live=True)
     beats = [now_s for now_s in range(1000, 1200, 10) if channel.plan(nothing, float(now_s)).deliveries]
     assert beats == [1000, 1030]
 
 
-# --- the monitor's pulse --------------------------------------------------------------------------------------------------
+# --- the monitor as the watchdog sees it ------------------------------------------------------------------------------------
 
 
 def test_a_monitor_that_stops_is_a_finding_until_it_goes_on():
-    life = pulse()
+    life = watchdog()
     life.status(status(1000.0), 1000.0, live=True)
     assert life.look(1059.0) is None
     stalled = life.look(1060.0)
@@ -265,7 +265,7 @@ def test_a_monitor_that_stops_is_a_finding_until_it_goes_on():
 
 def test_a_monitor_that_starts_slowly_is_no_finding():
     """It writes that it starts, each 10 s; the first batch came after 29 s and more."""
-    life = pulse(1000.0)
+    life = watchdog(1000.0)
     for now_s in range(1002, 1400, 10):
         starting = {"topic": "mirror", "starting_since_ms": 1_002_000, "written_ms": now_s * 1000}
         life.status(json.dumps(starting).encode(), float(now_s), live=True)
@@ -274,7 +274,7 @@ def test_a_monitor_that_starts_slowly_is_no_finding():
 
 
 def test_a_monitor_that_never_ran_has_no_heartbeat_and_is_told_of_after_a_while():
-    life = pulse(1000.0)
+    life = watchdog(1000.0)
     assert not life.beats(1000.0)
     assert life.look(1059.0) is None
     assert "no status at all" in life.look(1060.0).finding["summary"]
@@ -283,21 +283,21 @@ def test_a_monitor_that_never_ran_has_no_heartbeat_and_is_told_of_after_a_while(
 def test_a_restarted_notifier_knows_a_stalled_monitor_again():
     ids = set()
     for started_s in (5000.0, 6000.0):
-        life = pulse(started_s)
+        life = watchdog(started_s)
         life.status(status(1000.0), started_s, live=False)
         ids.add(life.look(started_s).id)
     assert len(ids) == 1
 
 
 def test_a_monitor_whose_clock_is_behind_is_alive_as_long_as_it_writes():
-    life = pulse(5000.0)
+    life = watchdog(5000.0)
     life.status(status(1000.0), 5000.0, live=True)
     assert life.beats(5000.0)
 
 
 @pytest.mark.parametrize("value", [None, b"{", b"[]", b'{"topic": "mirror"}', status(5000.0, topic="another")])
 def test_what_is_no_status_of_this_mirror_is_no_sign_of_life(value):
-    life = pulse(1000.0)
+    life = watchdog(1000.0)
     life.status(value, 1050.0, live=True)
     assert not life.beats(1050.0)
     assert life.look(1060.0) is not None
@@ -310,7 +310,7 @@ def test_a_silent_mirror_is_told_by_the_monitor_and_not_again_as_a_stalled_monit
 
     standing = Standing("prod", [], subjects("mirror", 1))
     silent = standing.report(V_03, whole_topic("mirror"), at_us=1_700_000_000_123_457, summary="silent", observed="nothing")
-    life = pulse()
+    life = watchdog()
     life.status(status(1000.0), 1000.0, live=True)
     life.hear(heard(silent.as_json()))
     assert life.look(1100.0) is None

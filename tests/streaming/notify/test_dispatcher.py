@@ -71,7 +71,7 @@ def server():
     running.close()
 
 
-class Ledger:
+class RememberedDeliveries:
     def __init__(self) -> None:
         self.told: dict[str, Delivered] = {}
         self.positions: dict[int, int] = {}
@@ -87,19 +87,19 @@ class Ledger:
 
 
 class Scene:
-    """A courier for a webhook, with a clock of ours."""
+    """A dispatcher for a webhook, with a clock of ours."""
 
     def __init__(self, server: Server) -> None:
         self.now_s = OPENED_S
         self.said: list[str] = []
-        self.ledger = Ledger()
+        self.delivery_log = RememberedDeliveries()
         outbox = Outbox(Policy(Wants(), Patience()), {}, {})
         outbox.begin({0: 0})
         settings = Webhook(url=server.url, group_by="finding", group_wait_s=0)
-        self.courier = Dispatcher(
+        self.dispatcher = Dispatcher(
             WebhookChannel("hook", settings, links=Links()),
             outbox,
-            self.ledger,
+            self.delivery_log,
             tell=self.said.append,
             retry_s=(1.0, 60.0),
             clock=lambda: self.now_s,
@@ -114,12 +114,12 @@ def scene(server):
 
 def test_a_receiver_that_is_away_is_tried_again_after_waits_that_double(scene, server):
     server.answer = (503, {}, b"later")
-    scene.courier.hear(heard(CRITICAL[0]))
+    scene.dispatcher.hear(heard(CRITICAL[0]))
     waits = []
     for _ in range(9):
-        waits.append(scene.courier.step() - scene.now_s)
+        waits.append(scene.dispatcher.step() - scene.now_s)
         scene.now_s += waits[-1] - 0.01
-        assert scene.courier.step() > scene.now_s
+        assert scene.dispatcher.step() > scene.now_s
         scene.now_s += 0.01
     assert [round(wait) for wait in waits] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert len(server.seen) == 9
@@ -127,74 +127,74 @@ def test_a_receiver_that_is_away_is_tried_again_after_waits_that_double(scene, s
     assert f"{server.where} answered 503: later" in scene.said[0]
 
     server.answer = (200, {}, b"")
-    scene.courier.step()
+    scene.dispatcher.step()
     assert "reachable again" in scene.said[1]
     assert "sent open critical G-02" in scene.said[2]
-    assert scene.ledger.told[ID].finding["id"] == ID
-    assert scene.courier.told == 1
+    assert scene.delivery_log.told[ID].finding["id"] == ID
+    assert scene.dispatcher.told == 1
 
 
 def test_what_a_receiver_is_told_after_a_while_is_how_things_stand_then(scene, server):
     server.answer = (503, {}, b"")
-    scene.courier.hear(heard(CRITICAL[0], offset=0))
-    scene.courier.step()
-    scene.courier.hear(heard(CRITICAL[-1], offset=1))
+    scene.dispatcher.hear(heard(CRITICAL[0], offset=0))
+    scene.dispatcher.step()
+    scene.dispatcher.hear(heard(CRITICAL[-1], offset=1))
     server.answer = (200, {}, b"")
     scene.now_s = heard(CRITICAL[-1]).heard_s
-    scene.courier.step()
+    scene.dispatcher.step()
     assert [json.loads(body)["notices"][0]["event"] for _, body in server.seen] == ["open", "over"]
 
 
 def test_a_receiver_that_asks_for_a_pause_gets_it(scene, server):
     server.answer = (429, {"Retry-After": "120"}, b"")
-    scene.courier.hear(heard(CRITICAL[0]))
-    assert scene.courier.step() == scene.now_s + 120
+    scene.dispatcher.hear(heard(CRITICAL[0]))
+    assert scene.dispatcher.step() == scene.now_s + 120
 
 
 def test_a_refusal_is_said_once_for_each_reason(scene, server):
     server.answer = (404, {}, b"no such hook\nsecond line")
-    scene.courier.hear(heard(CRITICAL[0]))
-    scene.courier.step()
-    scene.courier.hear(heard({**CRITICAL[0], "id": "another"}, offset=1))
-    scene.courier.step()
+    scene.dispatcher.hear(heard(CRITICAL[0]))
+    scene.dispatcher.step()
+    scene.dispatcher.hear(heard({**CRITICAL[0], "id": "another"}, offset=1))
+    scene.dispatcher.step()
     assert len(server.seen) == 2
     assert scene.said == [f"webhook/hook: rejected 1 notification (no retry): {server.where} answered 404: no such hook"]
     server.answer = (403, {}, b"")
-    scene.courier.hear(heard({**CRITICAL[0], "id": "a third"}, offset=2))
-    scene.courier.step()
+    scene.dispatcher.hear(heard({**CRITICAL[0], "id": "a third"}, offset=2))
+    scene.dispatcher.step()
     assert scene.said[1].endswith("answered 403")
-    assert scene.courier.refused == 3
+    assert scene.dispatcher.refused == 3
 
 
 def test_what_was_told_is_remembered_until_it_is_over_and_repeats_are_past(scene):
-    scene.courier.hear(heard(CRITICAL[0], offset=4))
-    scene.courier.step()
-    assert (scene.ledger.told[ID].is_over, scene.ledger.positions) == (False, {0: 5})
-    scene.courier.hear(heard(CRITICAL[-1], offset=5))
+    scene.dispatcher.hear(heard(CRITICAL[0], offset=4))
+    scene.dispatcher.step()
+    assert (scene.delivery_log.told[ID].is_over, scene.delivery_log.positions) == (False, {0: 5})
+    scene.dispatcher.hear(heard(CRITICAL[-1], offset=5))
     scene.now_s = heard(CRITICAL[-1]).heard_s
-    scene.courier.step()
-    assert scene.ledger.told[ID].is_over
+    scene.dispatcher.step()
+    assert scene.delivery_log.told[ID].is_over
     scene.now_s += 3600
-    scene.courier.step()
-    scene.courier.step()
-    scene.courier.tidy()
-    assert (scene.ledger.told, scene.ledger.positions) == ({}, {0: 6})
+    scene.dispatcher.step()
+    scene.dispatcher.step()
+    scene.dispatcher.tidy()
+    assert (scene.delivery_log.told, scene.delivery_log.positions) == ({}, {0: 6})
 
 
-def test_a_courier_survives_what_nobody_foresaw(scene, tmp_path):
+def test_a_dispatcher_survives_what_nobody_foresaw(scene, tmp_path):
     stop = threading.Event()
-    scene.courier._channel.plan = lambda *_: (_ for _ in ()).throw(OSError("the file is gone"))
-    scene.courier._tell = lambda sentence: (scene.said.append(sentence), stop.set())
-    scene.courier.run(stop)
+    scene.dispatcher._channel.plan = lambda *_: (_ for _ in ()).throw(OSError("the file is gone"))
+    scene.dispatcher._tell = lambda sentence: (scene.said.append(sentence), stop.set())
+    scene.dispatcher.run(stop)
     assert scene.said == ["webhook/hook: delivery failed: OSError: the file is gone; retrying"]
 
 
 def test_the_same_news_carry_the_same_key(scene, server):
     server.answer = (503, {}, b"")
-    scene.courier.hear(heard(CRITICAL[0]))
-    scene.courier.step()
+    scene.dispatcher.hear(heard(CRITICAL[0]))
+    scene.dispatcher.step()
     scene.now_s += 10
-    scene.courier.step()
+    scene.dispatcher.step()
     first, second = (headers["Idempotency-Key"] for headers, _ in server.seen)
     assert first == second
 
@@ -282,10 +282,10 @@ def test_an_address_is_shown_by_its_host_alone():
     assert host_of("https://user:pass@hooks.example.org:8443/T0/hunter2?x=hunter2") == "hooks.example.org:8443"
 
 
-# --- the ledger -----------------------------------------------------------------------------------------------------------
+# --- the delivery log -------------------------------------------------------------------------------------------------------
 
 
-def test_the_ledger_knows_only_its_own_findings_topic_and_counts_what_it_cannot_read():
+def test_the_delivery_log_knows_only_its_own_findings_topic_and_counts_what_it_cannot_read():
     memory = Memory("findings")
     entry = json.dumps(Delivered({**CRITICAL[0]}, 1.0, 2.0, is_over=False, partition=0, offset=3).as_json()).encode()
     memory.take(b"findings/webhook/chat/" + ID.encode(), entry)

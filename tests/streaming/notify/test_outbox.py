@@ -355,12 +355,12 @@ STEPS = st.lists(
 
 
 class World:
-    """A findings topic, a ledger that survives, a receiver that believes what it is told, and a notifier that may be killed."""
+    """A findings topic, a delivery log that survives, a receiver that believes what it is told, and a notifier that may be killed."""
 
     def __init__(self) -> None:
         self.now_s = 1_700_000_000.0
         self.topic: list[ObservedFinding] = []
-        self.ledger: dict[str, Delivered] = {}
+        self.delivery_log: dict[str, Delivered] = {}
         self.positions: dict[int, int] = {}
         self.believed: dict[str, str] = {}  #: id → severity
         self.told: list[tuple[str, str]] = []  #: id and event
@@ -414,16 +414,16 @@ class World:
                 del self.believed[name]
             if notice.is_open:
                 self.believed[name] = notice.finding["severity"]
-        self.ledger |= self.box.tell(notices, self.now_s)
+        self.delivery_log |= self.box.tell(notices, self.now_s)
 
     def tidy(self, _: int = 0) -> None:
         self.positions = self.box.positions()
         for name in self.box.settled(self.now_s):
-            self.ledger.pop(name, None)
+            self.delivery_log.pop(name, None)
 
     def restart(self, _: int = 0) -> None:
         """Killed, without a chance to tidy up, and started again."""
-        self.box = outbox(told=self.ledger, positions=self.positions, ends={0: len(self.topic)})
+        self.box = outbox(told=self.delivery_log, positions=self.positions, ends={0: len(self.topic)})
         newest = {record.id: record for record in self.topic}  # compacted
         for record in sorted(newest.values(), key=lambda record: record.offset):
             self.box.hear(record)
