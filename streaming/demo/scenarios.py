@@ -56,10 +56,16 @@ class Stage:
     """
 
     def __init__(
-        self, processes: Processes, board: ScreenState, bootstrap: str, lies: Callable[[], Sequence[Lie]], *, vital: Sequence[Child]
+        self,
+        processes: Processes,
+        screen_state: ScreenState,
+        bootstrap: str,
+        lies: Callable[[], Sequence[Lie]],
+        *,
+        vital: Sequence[Child],
     ) -> None:
         self.over = threading.Event()
-        self.say = board.note
+        self.say = screen_state.note
         self.lies = lies
         self.vital = vital
         self.standing: dict[str, Child] = {}

@@ -95,8 +95,8 @@ class ScreenState:
 class Watcher:
     """Reads the findings and the groups topic into a screen state; a context manager with a thread of its own."""
 
-    def __init__(self, board: ScreenState, bootstrap: str, *, findings: str, groups: str) -> None:
-        self._board = board
+    def __init__(self, screen_state: ScreenState, bootstrap: str, *, findings: str, groups: str) -> None:
+        self._screen_state = screen_state
         self._findings = findings
         self._ending = threading.Event()
         self._reader = CompactedReader(lambda: {"bootstrap.servers": bootstrap}, (findings, groups), "the demo")
@@ -123,9 +123,9 @@ class Watcher:
                 if record.value is None:
                     continue
                 if record.topic == self._findings:
-                    self._board.finding_read(json.loads(record.value), now_us())
+                    self._screen_state.finding_read(json.loads(record.value), now_us())
                 else:
-                    self._board.group_read(json.loads(record.value))
+                    self._screen_state.group_read(json.loads(record.value))
 
 
 def now_us() -> int:

@@ -68,12 +68,12 @@ def run(spectacle: Spectacle, console: Console) -> int:
     plain = spectacle.plain or not console.is_terminal
     log = view.Log(console)
     with ExitStack() as stack:
-        board = ScreenState(on_note=log.note, on_sighting=log.sighting) if plain else ScreenState()
+        screen_state = ScreenState(on_note=log.note, on_sighting=log.sighting) if plain else ScreenState()
         try:
             with _progress(console, plain=plain) as tell:
-                stage, page = _set_up(spectacle, board, stack, tell)
+                stage, page = _set_up(spectacle, screen_state, stack, tell)
             console.print(f"the page: {page}", soft_wrap=True)
-            play = _Play(stage, board, spectacle)
+            play = _Play(stage, screen_state, spectacle)
             _perform(play, page, console, plain=plain)
         except (KeyboardInterrupt, SystemError) as error:
             # A signal can arrive while a librdkafka client is closed; the call that was about to return then raises a SystemError.
@@ -81,7 +81,7 @@ def run(spectacle: Spectacle, console: Console) -> int:
                 raise
             console.print(Text("interrupted; stopping everything; press Ctrl-C again to exit at once", "dim"))
             raise KeyboardInterrupt from None
-        outcome = view.outcome(play.lines(), board, time.monotonic() - began)
+        outcome = view.outcome(play.lines(), screen_state, time.monotonic() - began)
         console.print(view.summary(outcome, console.width))
         if spectacle.keep:
             console.print(f"everything still runs, with the page at {page}; Ctrl-C ends it", soft_wrap=True)
@@ -96,7 +96,7 @@ def run(spectacle: Spectacle, console: Console) -> int:
 # --- setting up ----------------------------------------------------------------------------------------------
 
 
-def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Tell) -> tuple[Stage, str]:
+def _set_up(spectacle: Spectacle, screen_state: ScreenState, stack: ExitStack, tell: Tell) -> tuple[Stage, str]:
     """Start all parts and wait until the monitor knows the groups that run from the start; ``stack`` ends all parts.
 
     :return: the stage, and the address of the page.
@@ -119,7 +119,7 @@ def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Te
     tamper = success_for(LYING_GROUP, ILLEGAL_GENERATION)
     proxy = stack.enter_context(HostileProxy(listen=proxy_address, broker=broker.address(), tampers=[tamper]))
     leftovers = [] if spectacle.keep else [folder]
-    processes = stack.enter_context(Processes(folder / "logs", partial(_take_report, board), leftovers=leftovers))
+    processes = stack.enter_context(Processes(folder / "logs", partial(_take_report, screen_state), leftovers=leftovers))
 
     tell("starting the tap and the monitor")
     tap = processes.start("tap", _tap_command(tap_address, proxy_address, broker.internal, topics.mirror))
@@ -132,7 +132,7 @@ def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Te
     command = [sys.executable, "-m", "streaming.cli", "web", "--config", str(config), "--listen", f"{HOST}:{page_port}"]
     page = processes.start("page", command)
 
-    stage = Stage(processes, board, tap_address, lambda: proxy.lies, vital=(tap, monitor, page))
+    stage = Stage(processes, screen_state, tap_address, lambda: proxy.lies, vital=(tap, monitor, page))
     processes.start("producer", [sys.executable, "-m", "streaming.demo.load", tap_address, TOPIC])
     for group, clients in STANDING.items():
         for kind, client_id in clients:
@@ -142,9 +142,9 @@ def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Te
     said = f"the monitor does not start; see {folder / 'logs' / 'monitor.log'}"
     _wait(lambda: _topics_exist(broker.internal, topics.findings, topics.groups), [monitor, tap], said)
     tell(f"waiting until the monitor has learnt the groups {' and '.join(STANDING)}")
-    stack.enter_context(Watcher(board, broker.internal, findings=topics.findings, groups=topics.groups))
+    stack.enter_context(Watcher(screen_state, broker.internal, findings=topics.findings, groups=topics.groups))
     _wait(
-        lambda: all(settled(board.group(group), len(clients)) for group, clients in STANDING.items()),
+        lambda: all(settled(screen_state.group(group), len(clients)) for group, clients in STANDING.items()),
         [monitor, tap, *stage.standing.values()],
         f"the monitor does not see the groups {' and '.join(STANDING)} become stable",
     )
@@ -152,12 +152,12 @@ def _set_up(spectacle: Spectacle, board: ScreenState, stack: ExitStack, tell: Te
     return stage, f"http://{HOST}:{page_port}/"
 
 
-def _take_report(board: ScreenState, report: ChildReport) -> None:
+def _take_report(screen_state: ScreenState, report: ChildReport) -> None:
     """Store the process id of a started child, and note that a child was fenced; ignore all other reports."""
     if report.event == "started":
-        board.process_started(report.name, report.pid)
+        screen_state.process_started(report.name, report.pid)
     elif report.event == "fenced":
-        board.note(f"{report.name} (pid {report.pid}) was fenced and exits")
+        screen_state.note(f"{report.name} (pid {report.pid}) was fenced and exits")
 
 
 def _tap_command(listen: str, broker: str, mirror: str, topic: str) -> list[str]:
@@ -242,9 +242,9 @@ def _progress(console: Console, *, plain: bool) -> Iterator[Tell]:
 class _Play:
     """Runs the scenarios, each from its start time in a thread of its own."""
 
-    def __init__(self, stage: Stage, board: ScreenState, spectacle: Spectacle) -> None:
+    def __init__(self, stage: Stage, screen_state: ScreenState, spectacle: Spectacle) -> None:
         self.stage = stage
-        self.board = board
+        self.screen_state = screen_state
         self.troubles = spectacle.troubles
         self.duration_s = spectacle.duration_s
         self.truths = {trouble.name: Truth() for trouble in self.troubles}
@@ -263,7 +263,7 @@ class _Play:
                 self._threads.append(thread)
 
     def lines(self) -> list[view.ScreenLine]:
-        sightings = self.board.sightings()
+        sightings = self.screen_state.sightings()
         return [
             view.standing(
                 trouble,
@@ -284,7 +284,7 @@ class _Play:
 
     def _act(self, trouble: Scenario) -> None:
         truth = self.truths[trouble.name]
-        self.board.note(f"{trouble.expected.group}: {trouble.means}")
+        self.screen_state.note(f"{trouble.expected.group}: {trouble.means}")
         try:
             trouble.act(Scene(self.stage, truth))
         except Exception as error:  # the summary shows why a fault could not be injected
@@ -295,8 +295,8 @@ class _Play:
 
 def _perform(play: _Play, page: str, console: Console, *, plain: bool) -> None:
     began_us = now_us()
-    restart = _RollingRestart(play.stage, play.board)
-    screen = view.DemoScreen(console, play.board, play.lines, page=page, began_us=began_us, duration_s=play.duration_s)
+    restart = _RollingRestart(play.stage, play.screen_state)
+    screen = view.DemoScreen(console, play.screen_state, play.lines, page=page, began_us=began_us, duration_s=play.duration_s)
     with contextlib.nullcontext() if plain else screen:
         try:
             while (passed_s := (now_us() - began_us) / 1e6) < play.duration_s:
@@ -322,9 +322,9 @@ def _go_on(stage: Stage) -> None:
 class _RollingRestart:
     """Restarts one worker of the healthy group, as a deployment does. This is valid behaviour, so no finding is expected."""
 
-    def __init__(self, stage: Stage, board: ScreenState) -> None:
+    def __init__(self, stage: Stage, screen_state: ScreenState) -> None:
         self._stage = stage
-        self._board = board
+        self._screen_state = screen_state
         self._done = False
 
     def once(self) -> None:
@@ -334,7 +334,7 @@ class _RollingRestart:
 
     def _restart(self) -> None:
         kind, client_id = STANDING[HEALTHY_GROUP][0]
-        self._board.note(f"{HEALTHY_GROUP}: restart of {client_id}, as in a deployment; no finding is expected")
+        self._screen_state.note(f"{HEALTHY_GROUP}: restart of {client_id}, as in a deployment; no finding is expected")
         self._stage.standing[client_id].stop()
         if not self._stage.over.is_set():
             self._stage.standing[client_id] = self._stage.consumer(kind, HEALTHY_GROUP, client_id)

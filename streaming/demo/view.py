@@ -55,8 +55,10 @@ class ScenarioOutcome(NamedTuple):
 class DemoScreen:
     """The live view; it redraws itself from the screen state while the context lasts."""
 
-    def __init__(self, console: Console, board: ScreenState, lines: Any, *, page: str, began_us: int, duration_s: float) -> None:
-        self._board = board
+    def __init__(
+        self, console: Console, screen_state: ScreenState, lines: Any, *, page: str, began_us: int, duration_s: float
+    ) -> None:
+        self._screen_state = screen_state
         self._lines = lines
         self._page = page
         self._began_us = began_us
@@ -72,16 +74,16 @@ class DemoScreen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines: Sequence[ScreenLine] = self._lines()
-        above = (self._heading(), Text(), troubles_table(lines), Text(), groups_table(self._board, now_us()), Text())
+        above = (self._heading(), Text(), troubles_table(lines), Text(), groups_table(self._screen_state, now_us()), Text())
         used = sum(len(console.render_lines(part, options, pad=False)) for part in above)
         left = options.max_height - used - _HEADINGS
         notes = max(1, min(8, left // 3))
         yield Group(
             *above,
-            findings_table(self._board.findings(), room=max(3, left - notes), width=options.max_width),
+            findings_table(self._screen_state.findings(), room=max(3, left - notes), width=options.max_width),
             Text(),
             Text("What the demo does", _TITLE),
-            *notes_lines(self._board.notes()[-notes:]),
+            *notes_lines(self._screen_state.notes()[-notes:]),
         )
 
     def _heading(self) -> RenderableType:
@@ -126,7 +128,7 @@ def _standing(line: ScreenLine) -> Text:
     return Text("✘ not found", "red") if line.ended else Text("active", "yellow")
 
 
-def groups_table(board: ScreenState, at_us: int) -> Table:
+def groups_table(screen_state: ScreenState, at_us: int) -> Table:
     """Return a table with one row per group, as the monitor publishes it."""
     names = [HEALTHY_GROUP, *(trouble.expected.group for trouble in TROUBLES)]
     table = _table(
@@ -140,7 +142,7 @@ def groups_table(board: ScreenState, at_us: int) -> Table:
         ("waits for", {"ratio": 1}),
     )
     for name in names:
-        snapshot = board.group(name)
+        snapshot = screen_state.group(name)
         if snapshot is not None:
             table.add_row(*_group_row(name, snapshot, at_us))
     return table
@@ -314,10 +316,12 @@ def standing(trouble: Scenario, truth: Truth, sightings: Sequence[Sighting], *, 
     return ScreenLine(trouble, truth, judge(trouble.expected, truth, sightings), began, ended)
 
 
-def outcome(lines: Sequence[ScreenLine], board: ScreenState, took_s: float) -> ScenarioOutcome:
+def outcome(lines: Sequence[ScreenLine], screen_state: ScreenState, took_s: float) -> ScenarioOutcome:
     """Return the content of the summary."""
-    about_healthy = about_group(HEALTHY_GROUP, board.sightings())
-    return ScenarioOutcome(lines, about_healthy, board.group(HEALTHY_GROUP), board.findings(), board.pids(), took_s)
+    about_healthy = about_group(HEALTHY_GROUP, screen_state.sightings())
+    return ScenarioOutcome(
+        lines, about_healthy, screen_state.group(HEALTHY_GROUP), screen_state.findings(), screen_state.pids(), took_s
+    )
 
 
 def _word(finding: FindingJson) -> str:

@@ -74,13 +74,13 @@ class Collector:
 
     def __init__(
         self,
-        board: MetricsState,
+        metrics_state: MetricsState,
         settings: Metrics,
         *,
         max_partitions: int = Lag().max_partitions,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        self._board = board
+        self._metrics_state = metrics_state
         self._max_partitions = max_partitions
         self._settings = settings
         self._now_s = now_s
@@ -89,7 +89,7 @@ class Collector:
         return _families().values()
 
     def collect(self) -> Iterator[Family]:
-        view = self._board.look()
+        view = self._metrics_state.look()
         scrape = _Scrape(view, self._settings, self._max_partitions, self._now_s())
         scrape.monitor()
         if view.complete:

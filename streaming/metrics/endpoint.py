@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 class Endpoint:
     """The driver loop's handle on the metrics: the URL, and :meth:`observe` for the monitor's own figures."""
 
-    def __init__(self, board: MetricsState, vitals: Vitals, url: str, feed: MetricsFeed) -> None:
+    def __init__(self, metrics_state: MetricsState, vitals: Vitals, url: str, feed: MetricsFeed) -> None:
         self.url = url
         self._feed = feed
         self._vitals = vitals
-        self._board = board
+        self._metrics_state = metrics_state
         self._seen: str | None = None
 
     def observe(self, monitor: Monitor, reader: FindingsReader) -> None:
         """Record the monitor's status and progress; to be called several times a second."""
-        board, progress = self._board, monitor.progress
+        metrics_state, progress = self._metrics_state, monitor.progress
         clients = {
             "findings_writer": monitor.writer.refused,
             "findings_reader": reader.refused,
@@ -48,13 +48,13 @@ class Endpoint:
         }
         accepted = {name: refused is None for name, refused in clients.items()}
         running = monitor.is_running and all(accepted.values())
-        board.observe(running=running, restarts=monitor.restarts.copy(), accepted=accepted)
+        metrics_state.observe(running=running, restarts=monitor.restarts.copy(), accepted=accepted)
         self._vitals.observe(running=running)
         if progress is not None and progress.at != self._seen:
             self._seen = progress.at
             self._vitals.observe_progress()
             batch_s = progress.batch_ms / 1_000 if progress.rows else None
-            board.observe_progress(time.time(), batch_s, progress.read)
+            metrics_state.observe_progress(time.time(), batch_s, progress.read)
 
 
 @contextlib.contextmanager
@@ -71,13 +71,13 @@ def serving(
             tell("lag.enabled has no effect without metrics.enabled")
         yield None
         return
-    board, vitals = MetricsState(mirror.topic), Vitals()
+    metrics_state, vitals = MetricsState(mirror.topic), Vitals()
     registry = CollectorRegistry()
-    registry.register(Collector(board, settings, max_partitions=config.lag.max_partitions))
+    registry.register(Collector(metrics_state, settings, max_partitions=config.lag.max_partitions))
     remedy = "set another port, or metrics.enabled = false"
     with (
         opened(settings.listen, registry, vitals.probes, option="metrics.listen", remedy=remedy) as url,
-        MetricsFeed(config, mirror, board, vitals, tell=tell) as feed,
-        LagWatch(config, board, tell=tell) if config.lag.enabled else contextlib.nullcontext(),
+        MetricsFeed(config, mirror, metrics_state, vitals, tell=tell) as feed,
+        LagWatch(config, metrics_state, tell=tell) if config.lag.enabled else contextlib.nullcontext(),
     ):
-        yield Endpoint(board, vitals, url, feed)
+        yield Endpoint(metrics_state, vitals, url, feed)

@@ -38,7 +38,7 @@ _log: Final = logging.getLogger(__name__)
 class MetricsFeed:
     """Reads the result topics while the context lasts.
 
-    :param board: the state that it fills.
+    :param metrics_state: the state that it fills.
     :param vitals: is told whether Kafka answers.
     :param tell: called with a sentence when Kafka or a topic cannot be read.
     """
@@ -47,14 +47,14 @@ class MetricsFeed:
         self,
         config: MonitorConfig,
         mirror: Mirror,
-        board: MetricsState,
+        metrics_state: MetricsState,
         vitals: Vitals,
         *,
         tell: Callable[[str], None] = lambda _sentence: None,
     ) -> None:
         self._config = config
         self._mirror = mirror
-        self._board = board
+        self._metrics_state = metrics_state
         self._vitals = vitals
         self._kinds = {config.topics.findings: FINDINGS, config.topics.groups: GROUPS, config.topics.status: STATUS}
         self._tell = tell
@@ -82,7 +82,7 @@ class MetricsFeed:
                 self._follow()
             except Exception:  # a failure of the metrics must not end the monitor, and must be logged
                 _log.exception("the reader for metrics failed; it reads the result topics again from their beginning")
-                self._board.begin_anew()
+                self._metrics_state.begin_anew()
                 self._stop.wait(_RETRY_S)
 
     def _follow(self) -> None:
@@ -120,9 +120,9 @@ class MetricsFeed:
         for record in reader.poll(_WAIT_S):
             newest[self._kinds[record.topic]][record.name] = record.value
         for kind, records in newest.items():
-            self._board.apply(kind, records)
-        if not self._board.is_complete() and reader.caught_up():
-            self._board.read_to_the_end()
+            self._metrics_state.apply(kind, records)
+        if not self._metrics_state.is_complete() and reader.caught_up():
+            self._metrics_state.read_to_the_end()
 
     def _look_at_the_mirror(self, admin: AdminClient) -> None:
         topic, timeout_s = self._mirror.topic, min(self._config.kafka.reach_timeout_s, _LOOK_WITHIN_S)
@@ -141,4 +141,4 @@ class MetricsFeed:
             self._vitals.observe_kafka(answers=False)
             return
         self._vitals.observe_kafka(answers=True)
-        self._board.observe_mirror(begins, ends)
+        self._metrics_state.observe_mirror(begins, ends)

@@ -44,13 +44,15 @@ _log: Final = logging.getLogger(__name__)
 class LagWatch:
     """Asks every ``lag.every_s`` seconds while the context lasts, for the groups that have series of their own, and publishes the answers.
 
-    :param board: where the groups come from and the lag goes to.
+    :param metrics_state: where the groups come from and the lag goes to.
     :param tell: called with a sentence when the brokers stop answering.
     """
 
-    def __init__(self, config: MonitorConfig, board: MetricsState, *, tell: Callable[[str], None] = lambda _sentence: None) -> None:
+    def __init__(
+        self, config: MonitorConfig, metrics_state: MetricsState, *, tell: Callable[[str], None] = lambda _sentence: None
+    ) -> None:
         self._config = config
-        self._board = board
+        self._metrics_state = metrics_state
         self._tell = tell
         self._is_answered = True
         self._history = LagHistory(config.lag.max_partitions)
@@ -96,14 +98,14 @@ class LagWatch:
             self._tell(f"What earlier rebalances did to the lag of groups is not known: {error}")
 
     def _ask(self, admin: AdminClient, producer: LastingProducer) -> None:
-        view = self._board.look()
+        view = self._metrics_state.look()
         if not view.complete:
             return
         mine = self._config.cluster
         groups = [group for group in selected(view, self._config.metrics).shown if mine in ("", group.cluster)]
         told = lags_of(admin, {group.name for group in groups}, timeout_s=self._config.kafka.reach_timeout_s)
         lags = {(group.cluster, group.name): told[group.name] for group in groups if group.name in told}
-        self._board.observe_lag(lags, unknown=len(groups) - len(lags))
+        self._metrics_state.observe_lag(lags, unknown=len(groups) - len(lags))
         for (cluster, name), record in self._history.observe(groups, lags, time.time_ns() // 1_000).items():
             value = None if record is None else json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
             producer.produce(Queued(self._config.topics.lag, value, f"{cluster}/{name}".encode()))

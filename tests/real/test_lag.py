@@ -111,14 +111,14 @@ def published(broker, config):
 def test_the_metrics_have_the_lag_of_the_groups_that_they_show(broker, topic):
     """A golden transcript says which groups there are; its group gets offsets on the broker."""
     watched = Watched("lawful-eager-4.3.1").read().told()
-    (group,) = watched.board.look().groups.values()
+    (group,) = watched.metrics_state.look().groups.values()
     forget(broker, group.name)
     commit(broker, group.name, TopicPartition(topic, 0, 30), TopicPartition(topic, 1, 10))
     config = lag_config(broker)
     where = {"cluster": group.cluster, "group": group.name}
-    with LagWatch(config, watched.board, tell=pytest.fail):
-        wait_for(lambda: watched.board.look().lags, "lag is known")
-    found = samples(watched.board)
+    with LagWatch(config, watched.metrics_state, tell=pytest.fail):
+        wait_for(lambda: watched.metrics_state.look().lags, "lag is known")
+    found = samples(watched.metrics_state)
     assert value(found, "rebalance_group_lag_records", **where) == 110
     assert sorted(select(found, "rebalance_group_partition_lag_records").values()) == [40, 70]
     assert value(found, "rebalance_group_lag_partitions_left_out", **where) == 0
@@ -130,7 +130,7 @@ def test_what_a_rebalance_did_to_lag_is_published_and_a_restart_goes_on(broker, 
     watched = Watched("lawful-eager-4.3.1")
     stable, rebalancing, stable_again = watched.records[:38], watched.records[38:53], watched.records[53:71]
     watched.read(stable).told()
-    (group,) = watched.board.look().groups.values()
+    (group,) = watched.metrics_state.look().groups.values()
     forget(broker, group.name)
     commit(broker, group.name, TopicPartition(topic, 0, 100), TopicPartition(topic, 1, 40))
     config = lag_config(broker)
@@ -141,7 +141,7 @@ def test_what_a_rebalance_did_to_lag_is_published_and_a_restart_goes_on(broker, 
     def seen(**expected):
         return wait_for(lambda: any(expected.items() <= one.items() for one in newest()["rebalances"]), f"{expected} is published")
 
-    with LagWatch(config, watched.board, tell=pytest.fail):
+    with LagWatch(config, watched.metrics_state, tell=pytest.fail):
         wait_for(lambda: newest()["rebalances"] == [], "lag is published")
         told = newest()
         assert told == told | {
@@ -162,20 +162,20 @@ def test_what_a_rebalance_did_to_lag_is_published_and_a_restart_goes_on(broker, 
         wait_for(lambda: newest()["rebalances"][0]["gone_at"], "the lag is gone")
     before = newest()
     assert (before["lag"], len(before["rebalances"])) == (10, 1)
-    with LagWatch(config, watched.board, tell=pytest.fail):
+    with LagWatch(config, watched.metrics_state, tell=pytest.fail):
         wait_for(lambda: newest()["at"] > before["at"], "the next watch publishes")
     assert newest()["rebalances"] == before["rebalances"]
 
 
 def test_where_nothing_can_be_published_the_metrics_have_the_lag(broker, topic):
     watched = Watched("lawful-eager-4.3.1").read().told()
-    (group,) = watched.board.look().groups.values()
+    (group,) = watched.metrics_state.look().groups.values()
     forget(broker, group.name)
     commit(broker, group.name, TopicPartition(topic, 0, 30))
     told = []
     config = lag_config(broker, kafka="127.0.0.1:1")
-    with LagWatch(config, watched.board, tell=told.append):
-        wait_for(lambda: watched.board.look().lags, "lag is known")
-    assert watched.board.look().lags == {(group.cluster, group.name): {(topic, 0): 70}}
+    with LagWatch(config, watched.metrics_state, tell=told.append):
+        wait_for(lambda: watched.metrics_state.look().lags, "lag is known")
+    assert watched.metrics_state.look().lags == {(group.cluster, group.name): {(topic, 0): 70}}
     (sentence,) = told
     assert sentence.startswith("What earlier rebalances did to the lag of groups is not known: cannot read the topic ")

@@ -277,9 +277,9 @@ def test_whatever_reads_needs_no_right_on_its_group_and_says_which_topic_it_may_
         feed.start()
         assert list(feed.history()) == []
     config = MonitorConfig(kafka=scene.kafka(MONITOR))
-    board = MetricsState(TOPICS.mirror)
-    with MetricsFeed(config, Mirror(TOPICS.mirror, "", "", 1), board, Vitals(), tell=told.append):
-        wait_for(board.is_complete, "the metrics are read to their end")
+    metrics_state = MetricsState(TOPICS.mirror)
+    with MetricsFeed(config, Mirror(TOPICS.mirror, "", "", 1), metrics_state, Vitals(), tell=told.append):
+        wait_for(metrics_state.is_complete, "the metrics are read to their end")
     assert told == []
 
     scene.secured.take(MONITOR, "Read", ResourceType.TOPIC, TOPICS.status)

@@ -268,12 +268,12 @@ def finding(number: int) -> dict[str, str]:
 def test_the_clients_of_the_driver_and_the_notifier_go_on_with_a_changed_password(secured, monitor_user):
     config = MonitorConfig(kafka=monitor_user.kafka)
     said: list[str] = []
-    board = MetricsState("mirror")
+    metrics_state = MetricsState("mirror")
     refused = {"writer": lambda: writer.refused, "reader": lambda: reader.refused, "metrics": lambda: metrics.refused}
     with secured.reachable("SCRAM"):
         writer = FindingsWriter(config.kafka, RESULTS[0], tell=said.append)
         reader = FindingsReader(config.kafka, RESULTS[0], tell=said.append)
-        metrics = MetricsFeed(config, Mirror("mirror", "id", "c", 1), board, Vitals(), tell=said.append)
+        metrics = MetricsFeed(config, Mirror("mirror", "id", "c", 1), metrics_state, Vitals(), tell=said.append)
         notify = CompactedReader(config.kafka.for_librdkafka, RESULTS[:1], "notify", trouble=said.append)
         reader.catch_up()
         metrics.__enter__()
@@ -282,7 +282,7 @@ def test_the_clients_of_the_driver_and_the_notifier_go_on_with_a_changed_passwor
         assert writer.flush(WAIT_S)
         wait_for(lambda: reader.poll(0.1) and reader.open, "the reader has the first finding")
         assert wait_for(lambda: notify.poll(0.1), "the notifier has it")
-        wait_for(lambda: board.is_complete() and board.look().open, "the metrics have it")
+        wait_for(lambda: metrics_state.is_complete() and metrics_state.look().open, "the metrics have it")
         secured.password("monitor", "second")
     with secured.reachable("SCRAM"):
         writer.publish_json(RESULTS[0], "2", finding(2))
@@ -301,7 +301,7 @@ def test_the_clients_of_the_driver_and_the_notifier_go_on_with_a_changed_passwor
         assert writer.flush(WAIT_S), "what was queued is written"
         assert wait_for(lambda: reader.poll(0.1) and len(reader.open) == 2, "the reader goes on where it was")
         assert [found.key for found in wait_for(lambda: notify.poll(0.1), "the notifier goes on where it was")] == [b"2"]
-        wait_for(lambda: len(board.look().open) == 2, "the metrics go on")
+        wait_for(lambda: len(metrics_state.look().open) == 2, "the metrics go on")
         assert [why() for why in refused.values()] == [None] * 3
         metrics.__exit__(None, None, None)
         reader.__exit__(None, None, None)

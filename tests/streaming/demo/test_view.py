@@ -49,26 +49,27 @@ def meeting(trouble):
     )
 
 
-def board_with(*sightings, healthy=True):
-    board = ScreenState()
+def state_with(*sightings, healthy=True):
+    screen_state = ScreenState()
     for one in sightings:
-        board.finding_read(*one)
+        screen_state.finding_read(*one)
     if healthy:
-        board.group_read(snapshot(HEALTHY_GROUP))
-    return board
+        screen_state.group_read(snapshot(HEALTHY_GROUP))
+    return screen_state
 
 
-def lines_of(board, **about):
+def lines_of(screen_state, **about):
     return [
-        view.standing(trouble, Truth(fact_us=FACT_US), board.sightings(), began=True, ended=True, **about) for trouble in TROUBLES
+        view.standing(trouble, Truth(fact_us=FACT_US), screen_state.sightings(), began=True, ended=True, **about)
+        for trouble in TROUBLES
     ]
 
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_the_summary_of_a_success_says_for_each_trouble_what_was_found_who_and_when(width):
-    board = board_with(*map(meeting, TROUBLES))
-    board.process_started("shipping-worker-1", 4711)
-    text = printed(view.summary(view.outcome(lines_of(board), board, 93.0), width), width)
+    screen_state = state_with(*map(meeting, TROUBLES))
+    screen_state.process_started("shipping-worker-1", 4711)
+    text = printed(view.summary(view.outcome(lines_of(screen_state), screen_state, 93.0), width), width)
     for trouble in TROUBLES:
         row = next(line for line in text.splitlines() if line.startswith(trouble.name))
         assert trouble.expected.rule in row
@@ -90,8 +91,8 @@ def test_the_summary_of_a_failure_says_what_is_missing_and_what_is_too_much():
     wrong.finding["client_id"] = "somebody-else"
     noise = sighting(group=HEALTHY_GROUP, rule="R-06", name="rebalance storm")
     stray = sighting(group="search", rule="R-01", name="join phase overdue")
-    board = board_with(meeting(TROUBLES[0]), wrong, noise, stray)
-    text = printed(view.summary(view.outcome(lines_of(board), board, 90.0), 160))
+    screen_state = state_with(meeting(TROUBLES[0]), wrong, noise, stray)
+    text = printed(view.summary(view.outcome(lines_of(screen_state), screen_state, 90.0), 160))
     assert "✘ 1 of 7 faults found" in text
     assert "names somebody-else" in text
     assert "no finding of R-02 about group search" in text
@@ -100,21 +101,21 @@ def test_the_summary_of_a_failure_says_what_is_missing_and_what_is_too_much():
 
 
 def test_a_healthy_group_that_was_never_seen_is_no_success():
-    board = board_with(healthy=False)
-    text = printed(view.summary(view.outcome(lines_of(board), board, 90.0), 160))
+    screen_state = state_with(healthy=False)
+    text = printed(view.summary(view.outcome(lines_of(screen_state), screen_state, 90.0), 160))
     assert f"✘ the monitor never saw the healthy group {HEALTHY_GROUP}" in text
 
 
 @pytest.mark.parametrize(("width", "height"), [(160, 48), (100, 40), (80, 50)])
 def test_the_live_view_fits_and_shows_groups_findings_and_notes(width, height):
-    board = board_with(*(sighting(opened_at_us=FACT_US + number) for number in range(30)))
-    board.group_read(snapshot("search", state="CompletingRebalance", waits_for=["search-worker-1-aaaa"]))
-    board.group_read(snapshot("billing", learning="first seen in mid-life", generation=None, state_since=None))
+    screen_state = state_with(*(sighting(opened_at_us=FACT_US + number) for number in range(30)))
+    screen_state.group_read(snapshot("search", state="CompletingRebalance", waits_for=["search-worker-1-aaaa"]))
+    screen_state.group_read(snapshot("billing", learning="first seen in mid-life", generation=None, state_since=None))
     for number in range(20):
-        board.note(f"note {number}")
+        screen_state.note(f"note {number}")
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
     screen = view.DemoScreen(
-        console, board, lambda: lines_of(board), page="http://127.0.0.1:8080/", began_us=FACT_US, duration_s=90
+        console, screen_state, lambda: lines_of(screen_state), page="http://127.0.0.1:8080/", began_us=FACT_US, duration_s=90
     )
     drawn = [
         "".join(segment.text for segment in line).rstrip()
@@ -147,7 +148,7 @@ def test_a_trouble_stands_as_it_goes_on():
 def test_the_log_says_each_finding_once_and_its_changes_of_severity():
     console = Console(file=io.StringIO(), width=200)
     log = view.Log(console)
-    board = ScreenState(on_note=log.note, on_sighting=log.sighting)
+    screen_state = ScreenState(on_note=log.note, on_sighting=log.sighting)
     for changes in (
         {"severity": Severity.WARNING},
         {"severity": Severity.WARNING, "status": Status.UPDATE, "count": 2},
@@ -155,7 +156,7 @@ def test_the_log_says_each_finding_once_and_its_changes_of_severity():
         {"status": Status.RESOLVED, "resolved_at_us": FACT_US},
         {"status": Status.RESOLVED, "resolved_at_us": FACT_US},
     ):
-        board.finding_read(*sighting(**changes))
+        screen_state.finding_read(*sighting(**changes))
     log.note(Note(FACT_US, "SIGSTOP to it"))
     words = [line.split()[1] for line in console.file.getvalue().splitlines()]
     assert words == ["warning", "error", "resolved", "demo"]

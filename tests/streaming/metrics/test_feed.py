@@ -23,14 +23,14 @@ def config():
 
 
 def test_a_kafka_that_is_away_is_waited_for_without_a_word_on_groups(config):
-    board = MetricsState("mirror")
-    with MetricsFeed(config, MIRROR, board, Vitals()):
-        assert not board.is_complete()
-    assert value(samples(board), "rebalance_monitor_restarts_total", part="metrics") == 0
+    metrics_state = MetricsState("mirror")
+    with MetricsFeed(config, MIRROR, metrics_state, Vitals()):
+        assert not metrics_state.is_complete()
+    assert value(samples(metrics_state), "rebalance_monitor_restarts_total", part="metrics") == 0
 
 
 def test_a_reader_that_fails_begins_anew_and_is_counted(config, monkeypatch):
-    tried, board = threading.Semaphore(0), Watched("lawful-eager-4.3.1").read().told().board
+    tried, metrics_state = threading.Semaphore(0), Watched("lawful-eager-4.3.1").read().told().metrics_state
 
     def fail(self):
         tried.release()
@@ -38,10 +38,10 @@ def test_a_reader_that_fails_begins_anew_and_is_counted(config, monkeypatch):
 
     monkeypatch.setattr(MetricsFeed, "_follow", fail)
     monkeypatch.setattr(module, "_RETRY_S", 0.01)
-    assert select(samples(board), "rebalance_group_members")
-    with MetricsFeed(config, MIRROR, board, Vitals()):
+    assert select(samples(metrics_state), "rebalance_group_members")
+    with MetricsFeed(config, MIRROR, metrics_state, Vitals()):
         for _ in range(3):
             assert tried.acquire(timeout=60)
-    found = samples(board)
+    found = samples(metrics_state)
     assert value(found, "rebalance_monitor_restarts_total", part="metrics") >= 2
     assert not select(found, "rebalance_group_members"), "what was known may have changed meanwhile"

@@ -32,7 +32,7 @@ def watched():
 @pytest.fixture(scope="module")
 def prometheus(watched, tmp_path_factory):
     registry = CollectorRegistry()
-    registry.register(Collector(watched.board, Metrics()))
+    registry.register(Collector(watched.metrics_state, Metrics()))
     with opened("127.0.0.1:0", registry, Probes(lambda: None, lambda: None), option="listen", remedy="") as url:
         running = Prometheus(tmp_path_factory.mktemp("prometheus"), urlsplit(url).netloc)
         try:
@@ -42,7 +42,7 @@ def prometheus(watched, tmp_path_factory):
 
 
 def test_it_is_told_what_the_model_knows(prometheus, watched):
-    (group,) = watched.board.look().groups.values()
+    (group,) = watched.metrics_state.look().groups.values()
     where = f'{{cluster="lab",group="{GROUP}"}}'
     prometheus.wait(f"sum(rebalance_group_state{where})", 1)
     prometheus.wait(f"rebalance_group_state{where} == 1", 1)
@@ -59,7 +59,7 @@ def test_it_is_told_what_the_model_knows(prometheus, watched):
 
 
 def test_open_findings_are_told_by_rule_and_severity(prometheus, watched):
-    open_ = list(watched.board.look().open.values())
+    open_ = list(watched.metrics_state.look().open.values())
     assert open_
     for finding in open_:
         labels = f'cluster="lab",rule="{finding.rule}",severity="{finding.severity}"'
@@ -81,7 +81,7 @@ def test_the_series_of_a_group_that_went_are_stale(prometheus, watched):
     """The last one: it takes the group away."""
     any_series = f'{{group="{GROUP}"}}'
     wait_for(lambda: prometheus.ask(any_series), "the group is there", PATIENCE_S)
-    watched.board.apply(GROUPS, {f"lab/{GROUP}": encoded(None)})
+    watched.metrics_state.apply(GROUPS, {f"lab/{GROUP}": encoded(None)})
     wait_for(
         lambda: not prometheus.ask(any_series) and prometheus.value("rebalance_monitor_up") is not None,
         "the group has no series, and the monitor has",

@@ -1,4 +1,4 @@
-"""A golden transcript through the model and onto a board, as the result topics would bring it: no broker, no Spark."""
+"""A golden transcript through the model and onto a metrics_state, as the result topics would bring it: no broker, no Spark."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def encoded(value):
 
 
 class Watched:
-    """A model that is fed a transcript, and the board that hears of it."""
+    """A model that is fed a transcript, and the state that hears of it."""
 
-    def __init__(self, name, *, partition=0, board=None):
+    def __init__(self, name, *, partition=0, metrics_state=None):
         self.model = Coordinator(topic=TOPIC, partition=partition, settings=transcript.SETTINGS)
-        self.board = board or MetricsState(TOPIC)
+        self.metrics_state = metrics_state or MetricsState(TOPIC)
         self.records = transcript.read(name)
 
     def read(self, records=None):
         for record in self.records if records is None else records:
             for finding in self.model.receive(record):
-                self.board.apply(FINDINGS, {finding.id: encoded(finding.as_json())})
+                self.metrics_state.apply(FINDINGS, {finding.id: encoded(finding.as_json())})
         return self
 
     def told(self, *, complete=True, **status):
         for group in self.model.changed_groups():
-            self.board.apply(GROUPS, {group.key: encoded(group.as_json())})
-        self.board.apply(
+            self.metrics_state.apply(GROUPS, {group.key: encoded(group.as_json())})
+        self.metrics_state.apply(
             STATUS,
             {
                 f"{TOPIC}/{self.model.partition}": encoded(
@@ -55,19 +55,19 @@ class Watched:
             },
         )
         if complete:
-            self.board.read_to_the_end()
+            self.metrics_state.read_to_the_end()
         return self
 
 
-def text(board, now_s=2e9, *, max_partitions=100, **settings):
+def text(metrics_state, now_s=2e9, *, max_partitions=100, **settings):
     registry = CollectorRegistry()
-    registry.register(Collector(board, Metrics(**settings), max_partitions=max_partitions, now_s=lambda: now_s))
+    registry.register(Collector(metrics_state, Metrics(**settings), max_partitions=max_partitions, now_s=lambda: now_s))
     return generate_latest(registry).decode()
 
 
-def samples(board, now_s=2e9, **settings):
+def samples(metrics_state, now_s=2e9, **settings):
     """Sample name and labels → value."""
-    families = text_string_to_metric_families(text(board, now_s, **settings))
+    families = text_string_to_metric_families(text(metrics_state, now_s, **settings))
     return {(sample.name, frozenset(sample.labels.items())): sample.value for family in families for sample in family.samples}
 
 
