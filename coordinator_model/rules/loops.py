@@ -41,6 +41,7 @@ _PER_MEMBER = 4  #: generations that one restart of a member may take: it leaves
 _PER_WORKER = 6  #: the same for a Connect worker: its tasks wait for the scheduled delay, and others revoke some for it
 _LOOP = 4  #: generations in a row that one client started
 _STUCK_LOOP = 10
+_NAMED = 4  #: clients in a sentence
 _UNSYNCED = 4  #: JoinGroups; a leader of librdkafka may ask three times in one generation while it waits for metadata
 _WASTED = 4  #: first generations of a new group; most groups begin with one or two late members
 _ALTERNATIONS, _TOPIC_SETS = 4, 3
@@ -88,14 +89,15 @@ def _told(rebalances: tuple[Rebalance, ...]) -> str:
     return words
 
 
-def _most_frequent(rebalances: tuple[Rebalance, ...]) -> tuple[Rebalance, int] | None:
-    """Return the newest rebalance of the client that started most of them, and how many it started."""
-    named = [rebalance for rebalance in rebalances if rebalance.starter.cause not in {*_NOBODY, WORKER_REJOINED}]
-    counted = [(sum(1 for other in named if other.starter.is_same(one.starter)), one) for one in named]
-    if not counted:
-        return None
-    count, newest = max(counted, key=lambda entry: (entry[0], entry[1].at_us))
-    return newest, count
+def _most_frequent(rebalances: tuple[Rebalance, ...]) -> list[tuple[Rebalance, int]]:
+    """Return the newest rebalance of each client that started most of them, or at least half as many, and how many it started."""
+    starters: list[tuple[Rebalance, int]] = []
+    for one in reversed(rebalances):
+        if one.starter.cause in {*_NOBODY, WORKER_REJOINED} or any(one.starter.is_same(known.starter) for known, _ in starters):
+            continue
+        starters.append((one, sum(1 for other in rebalances if other.starter.is_same(one.starter))))
+    most = max((count for _, count in starters), default=0)
+    return sorted((known for known in starters if 2 * known[1] >= most), key=lambda known: -known[1])
 
 
 def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
@@ -107,10 +109,10 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     members, starters = _members(group), _starters(group)
     if count >= _STORM and busy_us * 2 >= LONG_US:
         severity, why = Severity.ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
-    elif most is not None and most[1] >= _STUCK_LOOP and most[1] * 2 >= len(timeline.rebalances):
-        starter = most[0].starter
-        severity = Severity.WARNING if starter.cause in _MILD else Severity.ERROR
-        why = f"{most[1]} of the last {len(timeline.rebalances)} were started by {the_client(starter.actor)}"
+    elif most and most[0][1] >= _STUCK_LOOP and most[0][1] * 2 >= len(timeline.rebalances):
+        severity = Severity.WARNING if most[0][0].starter.cause in _MILD else Severity.ERROR
+        each = " and ".join(f"{the_client(newest.starter.actor)} started {started}" for newest, started in most[:_NAMED])
+        why = f"of the last {len(timeline.rebalances)}, {each}"
     elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * max(members, starters) + 2):
         ids = f" and of {starters} ids that started them" if starters > members else ""
         severity, why = Severity.WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
@@ -124,7 +126,7 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         captured(*frames, rebalanced.newest.proof),
         generation=rebalanced.newest.generation,
         severity=severity,
-        actor=most[0].starter.actor if most is not None and most[1] * 2 >= len(timeline.rebalances) else None,
+        actor=most[0][0].starter.actor if len(most) == 1 and most[0][1] * 2 >= len(timeline.rebalances) else None,
     )
 
 

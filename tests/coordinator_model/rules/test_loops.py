@@ -190,6 +190,22 @@ def test_R_06_is_an_error_when_one_client_starts_half_of_them_though_never_in_a_
     assert talk.rules() == ["R-06"]
 
 
+def test_R_06_names_all_clients_that_start_about_as_many_and_blames_none_of_them(talk: Conversation) -> None:
+    a, b = settled(talk, ("a", "b"))
+    pair, generation = [talk.client("bad"), talk.client("worse")], 3
+    for number in range(26):
+        generation += 1
+        arrives(talk, pair[number % 2], [a, b], generation)
+        talk.wait(2_000)
+    talk.settle()
+    finding = talk.the("R-06")
+    assert finding.client_id is None
+    assert "client bad at 10.0.0.1" in finding.summary
+    assert "client worse at 10.0.0.1" in finding.summary
+    assert finding.summary.count("started 10") == 2
+    assert "R-07" not in talk.rules()
+
+
 def test_R_06_resolves_when_it_is_quiet(talk: Conversation) -> None:
     clients = alternating(talk, 10)
     live(talk, clients, 310)
