@@ -50,7 +50,7 @@ lint: .venv/.tools ## Style and types, without Java and Spark
 	@$(BIN)/mypy
 
 .PHONY: docs
-docs: setup ## Write the rule catalogue and the state diagram anew from the code
+docs: setup ## Write the rule catalogue and the protocol anew from the code
 	@$(BIN)/python -m streaming.commands.docs
 
 .PHONY: histories

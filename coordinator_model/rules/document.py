@@ -121,22 +121,19 @@ def rules_document() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def states_document() -> str:
-    """Return ``docs/group-states.md``: the state diagram and its table."""
-    title, *essay = _paragraphs(state)
+def states_section() -> str:
+    """Return the part of the classic protocol's page on a group's state: how it is estimated, its diagram and its table."""
     parts = [
-        "# The states of a classic group",
-        WRITTEN,
-        title,
-        *essay,
-        "## Diagram",
+        "## The state of a group",
+        *_paragraphs(state),
+        "### Diagram",
         _diagram(),
-        "## Signs",
+        "### Signs",
         _signs(),
-        "## Table",
+        "### Table",
         _table(),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def protocol_document(table: ProtocolTable) -> str:
@@ -147,6 +144,8 @@ def protocol_document(table: ProtocolTable) -> str:
     parts.append("\n".join(f"* `{word}`: {meaning}" for word, meaning in table.words.items()))
     for letter in dict.fromkeys(row.name[0] for row in table.rows):
         parts += [f"## {table.api(letter)}", _protocol_table(table, letter)]
+    if table is CLASSIC:
+        parts.append(states_section())
     return "\n\n".join(parts) + "\n"
 
 

@@ -12,14 +12,13 @@ from typing import Annotated, Final
 
 import typer
 
-from coordinator_model.rules.document import TABLES, protocol_document, rules_document, states_document
+from coordinator_model.rules.document import TABLES, protocol_document, rules_document
 from streaming.kafka.required_rights import rights_document, rights_script
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "rules.md": rules_document,
     **{table.page: partial(protocol_document, table) for table in TABLES},
-    "group-states.md": states_document,
     "rights.md": rights_document,
     "kafka-acls.sh": rights_script,
 }
@@ -30,7 +29,7 @@ def main(
     folder: Annotated[Path, typer.Option(help="Folder of the documents.", show_default=False)] = DOCS,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a document is out of date.")] = False,
 ) -> None:
-    """Write the pages of docs/ that are generated from the code: rules, protocols, states of groups, and rights.
+    """Write the pages of docs/ that are generated from the code: rules, protocols, and rights.
 
     python -m streaming.commands.docs
 

@@ -21,7 +21,7 @@ from coordinator_model.rules.document import (
     family,
     protocol_document,
     rules_document,
-    states_document,
+    states_section,
 )
 from coordinator_model.rules.protocol_rows import ROWS_OF
 
@@ -34,7 +34,6 @@ DOCS = Path(__file__).parents[3] / "docs"
         ("rules.md", rules_document),
         ("protocol.md", partial(protocol_document, CLASSIC)),
         ("protocol-epochs.md", partial(protocol_document, EPOCHS)),
-        ("group-states.md", states_document),
     ],
 )
 def test_a_document_is_what_the_code_makes_of_it(name: str, make) -> None:
@@ -87,7 +86,7 @@ def test_links_lead_to_headings() -> None:
 
 
 def test_the_diagram_has_every_state_and_the_table_every_transition() -> None:
-    text = states_document()
+    text = states_section()
     diagram = text.partition("```mermaid")[2].partition("```")[0]
     assert all(state.value in diagram for state in State)
     rows = [line for line in text.splitlines() if line.startswith("| **")]
