@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from confluent_kafka.admin import ResourceType
+from confluent_kafka.admin import AdminClient, ResourceType
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from coordinator_model.coordinator import Coordinator
@@ -102,6 +102,11 @@ def switch_on(bootstrap: str, broker_id: int) -> None:
     admin.close()
 
 
+def has_begun(bootstrap: str) -> bool:
+    topics = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics
+    return MIRROR in topics and bool(raw_topic(bootstrap, MIRROR))
+
+
 def named(findings: list[Finding]) -> str | None:
     """What is said of the member that does not rejoin."""
     return next((finding.summary for finding in findings if finding.rule == "R-08"), None)
@@ -130,6 +135,7 @@ def test_a_member_that_holds_up_a_rebalance_is_named_with_principal_and_software
         return lambda: all(members[user].assigned for user in users)
 
     with following(broker.log, internal):
+        wait_for(lambda: has_begun(internal), "the log is followed", 60)
         try:
             for user in USERS[:2]:
                 members[user].start()
