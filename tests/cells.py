@@ -21,8 +21,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
-from coordinator_model.groups.classic import answers, protocol
-from coordinator_model.groups.classic.protocol import APIS, Row, deciding, rows
+from coordinator_model.groups.classic import answers
+from coordinator_model.groups.protocol import classic as protocol
+from coordinator_model.groups.protocol.classic import APIS, Row, deciding, rows
 from coordinator_model.wire.constants import FIND_COORDINATOR
 from tests import epoch_cells
 from tests.coordinator_model.groups.classic import test_protocol, verdict_cases

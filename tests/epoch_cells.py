@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from coordinator_model.groups.epochs.protocol import APIS, RELEASES, ROWS, Condition, Epoch, Moment, Row, Sender, answers_at, rows
+from coordinator_model.groups.protocol.epochs import APIS, RELEASES, ROWS, Condition, Epoch, Moment, Row, Sender, answers_at, rows
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from tests.coordinator_model.groups.epochs.test_epoch_protocol import SAID, SINCE, STATIC, disagreements
 

@@ -13,9 +13,10 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import rules
-from coordinator_model.groups.classic import protocol, state
+from coordinator_model.groups.classic import state
 from coordinator_model.groups.classic.state import Observation, State, after
-from coordinator_model.groups.epochs import protocol as epochs_protocol
+from coordinator_model.groups.protocol import classic as protocol
+from coordinator_model.groups.protocol import epochs as epochs_protocol
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 from coordinator_model.rules.protocol_rows import ROWS_OF
 from coordinator_model.wire import API_NAMES

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from coordinator_model.groups.classic.protocol import (
+from coordinator_model.groups.protocol.classic import (
     Generation,
     Moment,
     Row,

@@ -23,7 +23,7 @@ from coordinator_model.groups.classic.positions import (
     Positions,
     Reason,
 )
-from coordinator_model.groups.classic.protocol import Condition, Generation, Row, Sender
+from coordinator_model.groups.protocol.classic import Condition, Generation, Row, Sender
 from coordinator_model.groups.records import Exchange
 from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS

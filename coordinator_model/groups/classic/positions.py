@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.protocol import Generation as Relation
-from coordinator_model.groups.classic.protocol import Sender
 from coordinator_model.groups.coordinator_addresses import are_one
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.possible import Chain
+from coordinator_model.groups.protocol.classic import Generation as Relation
+from coordinator_model.groups.protocol.classic import Sender
 from coordinator_model.groups.records import Exchange, Generation, StaticMember
 from coordinator_model.wire.constants import JOIN_GROUP
 

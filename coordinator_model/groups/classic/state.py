@@ -28,7 +28,7 @@ from enum import StrEnum
 from typing import Final
 
 from coordinator_model.groups.classic.answers import ways
-from coordinator_model.groups.classic.protocol import Generation, Sender
+from coordinator_model.groups.protocol.classic import Generation, Sender
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     HEARTBEAT,

@@ -11,8 +11,8 @@ from typing import Final
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
-from coordinator_model.groups.epochs.protocol import Condition, Epoch, Possible, Sender, is_lawful
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
+from coordinator_model.groups.protocol.epochs import Condition, Epoch, Possible, Sender, is_lawful
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from coordinator_model.groups.classic.protocol import ROWS as CLASSIC_ROWS
-from coordinator_model.groups.epochs.protocol import ROWS as EPOCH_ROWS
+from coordinator_model.groups.protocol.classic import ROWS as CLASSIC_ROWS
+from coordinator_model.groups.protocol.epochs import ROWS as EPOCH_ROWS
 from streaming.cli import app
 
 ROWS = (*CLASSIC_ROWS, *EPOCH_ROWS)

@@ -7,7 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Certainty
 from coordinator_model.groups.classic.answers import unseen, ways
-from coordinator_model.groups.classic.protocol import ROWS, Condition, Generation, Moment, Sender, deciding, rows
+from coordinator_model.groups.protocol.classic import ROWS, Condition, Generation, Moment, Sender, deciding, rows
 from tests.coordinator_model.classic import live, replace, settled, static_group
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.shadow import verdicts

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 
 from coordinator_model import wire
-from coordinator_model.groups.classic.protocol import (
+from coordinator_model.groups.protocol.classic import (
     Condition,
     Effect,
     Generation,

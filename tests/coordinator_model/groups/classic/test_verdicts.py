@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model.groups.classic.protocol import ROWS, Row
+from coordinator_model.groups.protocol.classic import ROWS, Row
 from coordinator_model.wire import API_NAMES
 from tests import cells
 from tests.coordinator_model.groups.classic.verdict_cases import APIS, SCENES, Scene, disagreements, probes, unlawful

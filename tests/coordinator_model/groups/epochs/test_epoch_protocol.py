@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.groups.epochs.protocol import RELEASES, Condition, Epoch, Moment, Row, Sender, answers_at, rows
+from coordinator_model.groups.protocol.epochs import RELEASES, Condition, Epoch, Moment, Row, Sender, answers_at, rows
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
     OFFSET_COMMIT,

@@ -31,7 +31,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final, NamedTuple
 
-from coordinator_model.groups.protocol_table import TableRow, read_rows, releases_in, versions_in
+from coordinator_model.groups.protocol.table import TableRow, read_rows, releases_in, versions_in
 from coordinator_model.wire import ERROR_CODES
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,

@@ -28,7 +28,7 @@ from functools import cache, lru_cache
 from itertools import product
 from typing import Final, NamedTuple
 
-from coordinator_model.groups.protocol_table import TableRow, read_rows, releases_in, versions_in
+from coordinator_model.groups.protocol.table import TableRow, read_rows, releases_in, versions_in
 from coordinator_model.wire import ERROR_CODES
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
