@@ -17,15 +17,15 @@ from coordinator_model.groups.records import Generation
 from coordinator_model.rules.base import Breach, FrameRule, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import UNKNOWN_SERVER_ERROR
-from coordinator_model.wording import a_or_an, counted, plural
+from coordinator_model.wording import a_or_an, counted
 
-_LARGEST_RECORD: Final = 1_048_588
+LARGEST_RECORD: Final = 1_048_588
 """``max.message.bytes`` of ``__consumer_offsets`` unless it is set."""
 
 _RECORD_OVERHEAD: Final = 100
 """What the record holds of a member beside its subscription and assignment, at least: its ids, host and timeouts."""
 
-_SHRINK: Final = (
+SHRINK: Final = (
     "Make the group's record smaller: members that subscribe to fewer topics, fewer members, or groups of their own for a part of the "
     "topics. A group with group.protocol=consumer (KIP-848) stores each member by itself. Else raise max.message.bytes of the topic "
     "__consumer_offsets above the size named. The broker's log has a RecordTooLargeException."
@@ -62,22 +62,32 @@ def _generation_failed(group: ClassicGroup, failed: GenerationFailed) -> Breach:
         ),
         generation=exchange.generation,
         blame=Blame.CONFIG if too_large else None,
-        action=_SHRINK if too_large else None,
+        action=SHRINK if too_large else None,
     )
 
 
+def record_bytes(generation: Generation) -> int:
+    """Return how many bytes the generation's record has to hold at least, as far as it is known."""
+    members = len(generation.roster or ())
+    return generation.subscription_bytes + generation.assignment_bytes + members * _RECORD_OVERHEAD
+
+
+def stored_text(generation: Generation) -> str:
+    """Return what the generation's record has to hold, in words."""
+    of = counted(len(generation.roster or ()), "member")
+    subscriptions, assignments = counted(generation.subscription_bytes, "byte"), counted(generation.assignment_bytes, "byte")
+    return f"{subscriptions} of subscriptions and {assignments} of assignments of {of}"
+
+
 def _record_of(generation: Generation) -> tuple[str, bool]:
-    """Return what the generation's record has to hold, as far as it is known, and whether that is too much."""
-    subscriptions, assignments, members = generation.subscription_bytes, generation.assignment_bytes, len(generation.roster or ())
-    if not subscriptions:
+    """Return what the generation's record has to hold, empty if that is not known, and whether that is too much."""
+    if not generation.subscription_bytes:
         return "", False
-    of = f"{members:,} {plural(members, 'member')}"
-    stored = f"{counted(subscriptions, 'byte')} of subscriptions and {counted(assignments, 'byte')} of assignments of {of}"
-    return stored, subscriptions + assignments + members * _RECORD_OVERHEAD > _LARGEST_RECORD
+    return stored_text(generation), record_bytes(generation) > LARGEST_RECORD
 
 
 def _cause(stored: str, *, too_large: bool) -> str:
-    limit = f"max.message.bytes of __consumer_offsets ({_LARGEST_RECORD:,} unless it is set)"
+    limit = f"max.message.bytes of __consumer_offsets ({LARGEST_RECORD:,} unless it is set)"
     if too_large:
         return f"The likely cause is the size of the group's metadata: one record has to hold {stored}, which exceeds {limit}."
     known = f" Here it has to hold {stored}." if stored else ""

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 
 from coordinator_model.finding import Blame
-from coordinator_model.wire import JoinGroupRequest
+from coordinator_model.wire import ConsumerProtocolSubscription, JoinGroupRequest, JoinGroupRequestProtocol, encode_subscription
 from streaming.demo.raw_client import NONE, REBALANCE_IN_PROGRESS, VERSIONS, RawClientError, RawMember
 from tests.real.lab.scene import HEARTBEAT_S, REBALANCE_MS, SESSION_MS, SHORT_REBALANCE_MS, STEP_S, TOPIC, Scene, ViolationError
 from tests.real.lab.violations import Violation
 
 STAY_S = 4.0
+HALF_A_RECORD = 560_000  #: bytes
 JOIN_BEFORE_IDS = 3  #: the last version of JoinGroup before new members get an id first (KIP-394)
 
 
@@ -125,6 +126,16 @@ def _joins_hot(scene: Scene) -> None:
         member.join(timeout_s=STEP_S)
 
 
+def _record_grows_large(scene: Scene) -> None:
+    """A subscription that takes more than half of what the offsets topic takes as one record."""
+    subscription = encode_subscription(ConsumerProtocolSubscription(topics=(TOPIC,), user_data=bytes(HALF_A_RECORD)))
+    member = scene.member("company", protocols=(JoinGroupRequestProtocol(name="range", metadata=subscription),))
+    scene.fact()
+    scene.enter(member)
+    for _ in scene.until_found():
+        _live(scene, member, HEARTBEAT_S)
+
+
 CAUSES: tuple[Violation, ...] = (
     Violation(name="scaled-up-and-down", rule="R-24", blame=Blame.CONFIG, culprits=(), commit=_scaled_up_and_down),
     Violation(name="moves-nothing", rule="R-25", blame=Blame.CONFIG, culprits=(), commit=_moves_nothing),
@@ -132,4 +143,5 @@ CAUSES: tuple[Violation, ...] = (
     Violation(name="beats-too-seldom", rule="T-11", blame=Blame.CONFIG, culprits=(), commit=_beats_too_seldom),
     Violation(name="polls-too-rarely", rule="T-12", blame=Blame.CLIENT, culprits=(), commit=_polls_too_rarely),
     Violation(name="joins-hot", rule="R-26", blame=Blame.CLIENT, culprits=(), commit=_joins_hot),
+    Violation(name="record-grows-large", rule="C-15", blame=Blame.CONFIG, culprits=(), commit=_record_grows_large),
 )

@@ -1,0 +1,61 @@
+"""C-15: a classic group whose record comes near to what the log takes; see ``internal_errors`` for what happens beyond."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.trackers.rebalance_history import Settled
+from coordinator_model.groups.records import Generation
+from coordinator_model.rules.base import Breach, FrameRule
+from coordinator_model.rules.internal_errors import LARGEST_RECORD, SHRINK, record_bytes, stored_text
+from coordinator_model.wording import counted
+
+_SHARE: Final = 0.5  #: of the largest record; a few more members or topics make up the rest
+
+
+def _large(group: ClassicGroup, settled: Settled) -> Breach | None:
+    newest: Generation = settled.newest
+    size = record_bytes(newest)
+    if not newest.subscription_bytes or size < _SHARE * LARGEST_RECORD:
+        return None
+    each = size // max(1, len(newest.roster or ()))
+    room = max(0, LARGEST_RECORD - size) // max(1, each)
+    return Breach(
+        "",
+        f"The metadata of group {group.name} takes {100 * size // LARGEST_RECORD} % of the largest record that the log of "
+        f"__consumer_offsets takes unless it is configured ({LARGEST_RECORD:,} bytes): generation {newest.generation} has to hold "
+        f"{stored_text(newest)}. There is room for {counted(room, 'more member')} of this size; beyond it no member gets partitions.",
+        f"{counted(size, 'byte')} at least, {each:,} a member",
+        (newest.proof,),
+        generation=newest.generation,
+        action=SHRINK,
+    )
+
+
+def _fits(group: ClassicGroup, subject: str) -> bool:  # noqa: ARG001
+    newest = group.newest_generation
+    return newest is not None and newest.sync_done_us is not None and record_bytes(newest) < _SHARE * LARGEST_RECORD
+
+
+C_15 = FrameRule(
+    id="C-15",
+    name="group record grows large",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CONFIG,
+    meaning="The coordinator writes a classic group as one record, with the subscription and the assignment of every member. When the "
+    "record exceeds max.message.bytes of __consumer_offsets, no generation can be stored and the group stands still (C-08).",
+    condition="A generation was stored whose subscriptions, as its leader got them, and assignments are together half of 1 MiB or more, "
+    "the default of max.message.bytes.",
+    expected="A record of some kilobytes.",
+    action="Make the record smaller before it is refused: fewer topics in each subscription, fewer members, or the consumer protocol.",
+    false_alarms="A cluster on which max.message.bytes of __consumer_offsets was raised.",
+    suppressed_by=("C-08",),
+    checks={Settled: _large},
+    over=_fits,
+    quiet_times=60,
+)
+
+RULES = (C_15,)
