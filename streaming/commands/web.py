@@ -140,7 +140,7 @@ def _serve(page: Page, listener: socket.socket, stop: threading.Event) -> None:
 
 @contextmanager
 def _listening(address: Address) -> Iterator[socket.socket]:
-    """Give a socket that listens.
+    """Return a socket that listens.
 
     :raises SetupError: when the address cannot be listened on.
     """

@@ -188,7 +188,7 @@ class LastingProducer:
             self._offer()
 
     def flush(self, timeout_s: float) -> int:
-        """Wait until Kafka has everything; gives how many records it still has not."""
+        """Wait until Kafka has everything; return how many records it still has not."""
         deadline = time.monotonic() + timeout_s
         while self._queue and (left := deadline - time.monotonic()) > 0:
             self.poll(min(0.1, left))

@@ -40,7 +40,7 @@ class MirrorTopic(NamedTuple):
         return {"retention.ms": str(int(self.retention_hours * _HOUR_MS)), "compression.type": self.compression}
 
     def provide(self, config: Mapping[str, Any], topic: str, *, timeout_s: float) -> list[str]:
-        """Create the topic unless it exists; gives a sentence if it was created, and one for each difference if it was there.
+        """Create the topic unless it exists; return a sentence if it was created, and one for each difference if it was there.
 
         :raises SetupError: when the cluster does not answer, or the topic does not exist and may not be created.
         """
@@ -94,7 +94,7 @@ def create_topic(
     settings: Mapping[str, str] | None = None,
     timeout_s: float = 10.0,
 ) -> bool:
-    """Create the mirror topic unless it exists; returns whether it was created.
+    """Create the mirror topic unless it exists; return whether it was created.
 
     Its number of partitions is fixed for its life: the job keeps one model for each.
 

@@ -164,7 +164,7 @@ def _create_missing(
 
 
 def create(admin: AdminClient, properties: Mapping[str, Any], new: NewTopic, *, timeout_s: float) -> bool:
-    """Create a topic unless it exists; returns whether it was created.
+    """Create a topic unless it exists; return whether it was created.
 
     :raises SetupError: when Kafka refuses, or does not answer in time.
     """

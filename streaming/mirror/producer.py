@@ -175,7 +175,7 @@ class KafkaSink:
                 self._lose(_loss_of(record), "its buffer is full")
 
     def close(self, timeout_s: float = 10.0) -> int:
-        """Flush what is buffered; returns how many records could not be delivered in time and are lost without a gap record."""
+        """Flush what is buffered; return how many records could not be delivered in time and are lost without a gap record."""
         with self._lock:
             if self._pending_loss is not None:
                 self._queue_loss(self._pending_loss.to_us)

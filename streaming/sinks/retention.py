@@ -40,7 +40,7 @@ class History:
         self._due_s = 0.0
 
     def tidy(self) -> int:
-        """Withdraw what is older, at most :data:`AT_ONCE` and about once an hour; gives how many."""
+        """Withdraw what is older, at most :data:`AT_ONCE` and about once an hour; return how many."""
         now_s = self._clock()
         if now_s < self._due_s:
             return 0

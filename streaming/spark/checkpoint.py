@@ -70,7 +70,7 @@ class Folder(Protocol):
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[int]:
-    """Hold the checkpoint; gives the lock's file descriptor, which the JVM is to inherit: it may outlive a killed Python.
+    """Hold the checkpoint; return the lock's file descriptor, which the JVM is to inherit: it may outlive a killed Python.
 
     :raises SetupError: when another monitor holds it, or the folder cannot be written.
     """

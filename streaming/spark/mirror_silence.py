@@ -48,7 +48,7 @@ class SilenceWatch:
         self._partitions.clear()
 
     def observe(self, read: Mapping[int, int], available: Mapping[int, int], now_us: int) -> list[Finding]:
-        """Take note of how far each partition is read and filled (offsets); gives findings that opened or were resolved."""
+        """Take note of how far each partition is read and filled (offsets); return findings that opened or were resolved."""
         for number, end in available.items():
             known = self._partitions.get(number)
             if known is None:

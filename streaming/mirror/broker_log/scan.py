@@ -65,7 +65,7 @@ class Scanner:
         self._skips = False  # the rest of a line that is too long
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Give the lines of interest that end in this portion."""
+        """Return the lines of interest that end in this portion."""
         end = data.rfind(b"\n")
         if end < 0:
             self._keep(data)
@@ -86,7 +86,7 @@ class Scanner:
             yield from self._lines(data[:end])
 
     def finish(self) -> Iterator[bytes]:
-        """Give what stands behind the last line end."""
+        """Return what stands behind the last line end."""
         rest, skipped = b"".join(self._rest), self._skips
         self._forget()
         if skipped:

@@ -83,7 +83,7 @@ class LossyReader(FrameReader):
             super().feed(data)
 
     def miss(self, count: int, header: int) -> bool:
-        """Count the next bytes as missing; returns False when the place in the stream is lost with them.
+        """Count the next bytes as missing; return False when the place in the stream is lost with them.
 
         :param header: so many first bytes of a frame must be there for what is left of it to be of use.
         """

@@ -103,7 +103,7 @@ class RequestSearch(_Search):
         self._open: list[int] = []  # candidates that need more bytes
 
     def feed(self, data: bytes) -> bytes | None:
-        """Take the next bytes; gives those from the beginning of a request on once one is found."""
+        """Take the next bytes; return those from the beginning of a request on once one is found."""
         self._add(data)
         candidates = self._open + [found.start() for found in _LOOKS_LIKE_REQUEST.finditer(self._data, self._scanned)]
         self._open = []
@@ -118,7 +118,7 @@ class RequestSearch(_Search):
         return None
 
     def cut(self, missing: int) -> bytes | None:
-        """Take note that the next bytes were not captured; gives those of the request that they end, if it is one of a group."""
+        """Take note that the next bytes were not captured; return those of the request that they end, if it is one of a group."""
         position = self._cut_frame(missing)
         if position is not None and _client_id(self._data, position):
             _, key, version, _, _ = _HEADER.unpack_from(self._data, position)
@@ -160,7 +160,7 @@ class ResponseSearch(_Search):
     """Looks for the first response to a request that was seen."""
 
     def feed(self, data: bytes, awaited: Collection[AwaitedResponse]) -> bytes | None:
-        """Take the next bytes; gives those from the beginning of a response on once one is found.
+        """Take the next bytes; return those from the beginning of a response on once one is found.
 
         :param awaited: the requests that are not answered yet, oldest first.
         """
@@ -176,7 +176,7 @@ class ResponseSearch(_Search):
         return None
 
     def cut(self, missing: int, awaited: Collection[AwaitedResponse]) -> bytes | None:
-        """Take note that the next bytes were not captured; gives those of the awaited response that they end."""
+        """Take note that the next bytes were not captured; return those of the awaited response that they end."""
         position = self._cut_frame(missing)
         if position is not None:
             correlation_id = int.from_bytes(self._data[position + 4 : position + 8], "big", signed=True)
