@@ -21,12 +21,13 @@ def _large(group: ClassicGroup, settled: Settled) -> Breach | None:
     if not newest.subscription_bytes or size < _SHARE * LARGEST_RECORD:
         return None
     each = size // max(1, len(newest.roster or ()))
-    room = max(0, LARGEST_RECORD - size) // max(1, each)
+    more = max(0, LARGEST_RECORD - size) // max(1, each)
+    room = f"room for {counted(more, 'more member')}" if more else "no room for another member"
     return Breach(
         "",
         f"The metadata of group {group.name} takes {100 * size // LARGEST_RECORD} % of the largest record that the log of "
-        f"__consumer_offsets takes unless it is configured ({LARGEST_RECORD:,} bytes): generation {newest.generation} has to hold "
-        f"{stored_text(newest)}. There is room for {counted(room, 'more member')} of this size; beyond it no member gets partitions.",
+        f"__consumer_offsets takes unless it is configured ({LARGEST_RECORD:,} bytes): for generation {newest.generation} it holds "
+        f"{stored_text(newest)}. There is {room} of this size; beyond it no member gets partitions.",
         f"{counted(size, 'byte')} at least, {each:,} a member",
         (newest.proof,),
         generation=newest.generation,
