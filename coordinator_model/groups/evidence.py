@@ -14,7 +14,12 @@ from coordinator_model.wire import API_NAMES, error_name
 
 def client_text(actor: ClientInfo) -> str:
     """Return the client id and host by which a process is known again after a restart: ``client id at host``."""
-    return f"{actor.client_id or 'no client id'} at {host_of(actor.address)}"
+    return client_named(actor.client_id, actor.address)
+
+
+def client_named(client_id: str | None, address: str | None) -> str:
+    """Return what :func:`client_text` does, of a client as events name it."""
+    return f"{client_id or 'no client id'} at {host_of(address or '')}"
 
 
 def request_evidence(exchange: Exchange) -> Evidence:

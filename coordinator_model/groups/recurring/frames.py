@@ -1,9 +1,12 @@
-"""Frames of events as evidence."""
+"""What events show: their frames as evidence, and whose they are."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.evidence import client_named
 
 
 def frame_of(event: GroupEvent, words: str) -> Evidence | None:
@@ -17,3 +20,8 @@ def frame_of(event: GroupEvent, words: str) -> Evidence | None:
         return None
     who = details["member_id"] or details["client_id"] or "somebody"
     return Evidence(*event.frame, str(connection), exchange, event.at_us, f"{who} {words}")
+
+
+def client_of(details: dict[str, Any]) -> str:
+    """Return client id and host in the details of an event, or of a member in them."""
+    return client_named(details["client_id"], details["client_address"])

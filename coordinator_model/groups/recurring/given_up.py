@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.evidence import client_text, request_evidence
-from coordinator_model.groups.records import Exchange, JoinFacts, host_of
+from coordinator_model.groups.records import Exchange, JoinFacts
+from coordinator_model.groups.recurring.frames import client_of
 
 KEPT: Final = 16
 SPAN_US: Final = 900_000_000  #: those whose connection ended longer ago are dropped
@@ -50,8 +51,8 @@ class GivenUpJoins:
 
     def on_event(self, event: GroupEvent) -> None:
         """Note what happened in the group."""
-        if event.kind == "member_joined" and self.known:
-            client = f"{event.details['client_id']} at {host_of(event.details['client_address'] or '')}"
+        if event.kind == "member_joined" and self.known and event.details["client_id"]:  # a host alone makes no client known
+            client = client_of(event.details)
             self.known = tuple(one._replace(again=True) if one.client == client else one for one in self.known)
 
     def values(self) -> list[Any]:

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
-from coordinator_model.groups.records import host_of
-from coordinator_model.groups.recurring.frames import frame_of
+from coordinator_model.groups.evidence import client_named
+from coordinator_model.groups.recurring.frames import client_of, frame_of
 
 CYCLES_KEPT: Final = 12
 SPAN_US: Final = 3_600_000_000  #: cycles that began longer ago are dropped
@@ -67,7 +67,7 @@ class Scaling:
             if not self.left:
                 self.left_frame, self.left_us = frame_of(event, "left"), event.at_us
             self.left = (*self.left, details["member_id"])[-NEWCOMERS_KEPT:]
-            self._know(_name(details))
+            self._know(client_of(details))
         elif kind == "sight_lost":
             self._begin_anew(0)
 
@@ -81,7 +81,7 @@ class Scaling:
         fresh = [one for one in members if one["new"]]
         unknown = self._are_unknown(fresh, members)
         for one in details["never_came_back"]:
-            self._know(_name(one))
+            self._know(client_of(one))
         self._count_cost(details)
         if not before or not self.size or details["never_came_back"] or details["cause"] == _BY_OTHERS:
             self._begin_anew(self.size)
@@ -94,8 +94,8 @@ class Scaling:
 
     def _are_unknown(self, fresh: Sequence[dict[str, Any]], members: Sequence[dict[str, Any]]) -> bool:
         """Return True if no client among new members was there before, or cannot be told from another member."""
-        names = [_name(one) for one in members]
-        return all(one["client_id"] and names.count(_name(one)) == 1 and _name(one) not in self.names for one in fresh)
+        names = [client_of(one) for one in members]
+        return all(one["client_id"] and names.count(client_of(one)) == 1 and client_of(one) not in self.names for one in fresh)
 
     def _rise(self, at_us: int, before: int, fresh: Sequence[dict[str, Any]], frame: Evidence | None) -> None:
         if self._rises:
@@ -104,7 +104,7 @@ class Scaling:
             earlier, rising = list(self.cycles), Cycle(at_us, before, before, (), (), frames=() if frame is None else (frame,))
         cycles = [cycle._replace(came=()) for cycle in earlier if at_us - cycle.rose_us <= SPAN_US]
         came = (*rising.came, *(one["member_id"] for one in fresh))[-NEWCOMERS_KEPT:]
-        names = (*rising.names, *(_name(one) for one in fresh))[-NAMES_OF_CYCLE:]
+        names = (*rising.names, *(client_of(one) for one in fresh))[-NAMES_OF_CYCLE:]
         self.cycles = (*cycles, rising._replace(high=self.size, came=came, names=names))[-CYCLES_KEPT:]
 
     def _fall(self, left: Sequence[str], before: int) -> None:
@@ -148,7 +148,7 @@ class Scaling:
 
     def came_and_went(self, client_id: str | None, address: str) -> bool:
         """Return True if a client came and left again in one of the cycles."""
-        return any(_name_of(client_id, address) in cycle.names for cycle in self.over)
+        return any(client_named(client_id, address) in cycle.names for cycle in self.over)
 
     # ------------------------------------------------------------------------------------------------ snapshots
 
@@ -163,12 +163,3 @@ class Scaling:
         scaling.size, cycles, scaling.names, scaling.left, scaling.joined, scaling.left_frame, scaling.left_us = values
         scaling.cycles = tuple(Cycle(*cycle) for cycle in cycles)
         return scaling
-
-
-def _name_of(client_id: str | None, address: str | None) -> str:
-    """Return by what a client is known again: its client id and host."""
-    return f"{client_id} at {host_of(address or '')}"
-
-
-def _name(member: dict[str, Any]) -> str:
-    return _name_of(member["client_id"], member["client_address"])

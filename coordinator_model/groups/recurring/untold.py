@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.group_event import GroupEvent
-from coordinator_model.groups.records import host_of
-from coordinator_model.groups.recurring.frames import frame_of
+from coordinator_model.groups.recurring.frames import client_of, frame_of
 
 KEPT: Final = 16
 TOLD_KEPT: Final = 256
@@ -55,7 +54,7 @@ class Untold:
         elif kind == "told_to_rejoin":
             self.told = (*self.told, details["member_id"])[-TOLD_KEPT:]
         elif kind == "member_dropped" and details["member_id"] not in self.told and len(self.told) < TOLD_KEPT:
-            dropped = Dropped(event.at_us, event.at_us - self.began_us, details["member_id"], _client(details))
+            dropped = Dropped(event.at_us, event.at_us - self.began_us, details["member_id"], client_of(details))
             self.dropped = (*self.dropped, dropped)[-KEPT:]
         elif kind == "member_joined" and details["new"]:
             self._joined(event)
@@ -63,7 +62,7 @@ class Untold:
             self.dropped = self.back = ()
 
     def _joined(self, event: GroupEvent) -> None:
-        client = _client(event.details)
+        client = client_of(event.details)
         for one in self.dropped:
             if one.client == client:
                 self.dropped = tuple(other for other in self.dropped if other is not one)
@@ -84,7 +83,3 @@ class Untold:
         restored.dropped = tuple(Dropped(*one) for one in dropped)
         restored.back = tuple(CameBack(Dropped(*one), back_us, frame) for one, back_us, frame in back)
         return restored
-
-
-def _client(member: dict[str, Any]) -> str:
-    return f"{member['client_id']} at {host_of(member['client_address'] or '')}"
