@@ -18,7 +18,7 @@ from coordinator_model.rule_engine import PartitionFindings, RuleEngine
 from coordinator_model.rules import CATALOGUE, Breach
 from coordinator_model.rules.observation import capped, unreadable
 from coordinator_model.wire import API_NAMES
-from coordinator_model.wire.record import MirrorRecord
+from coordinator_model.wire.record import Kind, MirrorRecord
 
 FOLLOWED: Final = MODELLED_API_KEYS | KIND_BY_API.keys()
 """APIs whose frames the model of a group gets."""
@@ -45,7 +45,11 @@ class LostFrames:
         self._record_counts = record_counts
 
     def unmodelled(self, record: MirrorRecord) -> None:
-        """Count a frame of which no rule asks anything."""
+        """Count a frame of which no rule asks anything. A description that was cut ends its exchange all the same."""
+        key = (record.cluster, record.group or "")
+        if record.cut_bytes and record.kind is Kind.RESPONSE and key in self._groups:
+            self._groups.opened(key)[0].abandon(record)
+            self._groups.changed(key, record.at_us)
         named = record.group or record.api_key not in FOLLOWED
         api = f"{API_NAMES.get(record.api_key, record.api_key)} {record.kind.value} not modelled"
         self._record_counts[api if named else "frames that name no group"] += 1

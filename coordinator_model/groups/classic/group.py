@@ -135,7 +135,9 @@ class ClassicGroup(GroupData):
         """Drop the exchange of a frame that cannot be read, since its outcome stays unknown; return the request, if it was seen."""
         exchange = self.open.pop((record.connection, record.exchange), None)
         if exchange is not None:
-            self.connections[record.connection].outstanding -= 1
+            line = self.connections[record.connection]
+            line.outstanding -= 1
+            line.last_response_us = record.at_us
         return exchange
 
     def connection_closed(self, connection: str, at_us: int) -> None:

@@ -165,7 +165,9 @@ class EpochGroup(EpochGroupData):
     def abandon(self, record: MirrorRecord) -> Exchange | None:
         exchange = self.open.pop((record.connection, record.exchange), None)
         if exchange is not None:
-            self.connections[record.connection].outstanding -= 1
+            line = self.connections[record.connection]
+            line.outstanding -= 1
+            line.last_response_us = record.at_us
             self._outcome_unknown(exchange)
             self.note_state(record.at_us)
         return exchange

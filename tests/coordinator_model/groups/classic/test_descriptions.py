@@ -10,6 +10,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty
+from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import Client, Conversation
 
 
@@ -116,6 +117,20 @@ def test_a_description_that_was_cut_loses_nothing(talk: Conversation) -> None:
     talk.raw(talk.client("exporter"), request[:-1], api_key=15, version=5, cut_bytes=1)
     beat(talk, members)
     assert (talk.rules(), talk.model.changed_groups()[0].content["learning"]) == ([], None)
+
+
+@pytest.mark.parametrize("capped_bytes", [0, 4_096], ids=["by the capture", "by the monitor"])
+def test_a_description_whose_answer_was_cut_is_answered(talk: Conversation, capped_bytes: int) -> None:
+    """The answer about 119 groups at once was cut, and the broker stood accused of not giving it (C-01) for each of them."""
+    members = settled(talk)
+    exporter = talk.client("exporter")
+    asked = talk.ask(exporter, wire.DescribeGroupsRequest(groups=("g",)))
+    answer = wire.encode_response(description(members), api_version=asked.api_version, correlation_id=asked.exchange)
+    talk._feed(Kind.RESPONSE, asked, answer[:64], cut_bytes=4_096, capped_bytes=capped_bytes)
+    for _ in range(14):
+        talk.wait(3_000)
+        beat(talk, members)
+    assert (talk.rules(), talk.group_json()["learning"]) == ([], None)
 
 
 def learnt_again(talk: Conversation) -> list[Client]:
