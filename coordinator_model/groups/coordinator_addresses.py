@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, Self
 from zlib import crc32
 
 from coordinator_model.cluster_facts import ClusterFacts
-from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.records import TOGETHER_US, ClientInfo, Disconnections, Exchange
 
 CONNECTIONS_KEPT: Final = 64
 ADDRESSES_KEPT: Final = 8
@@ -29,8 +29,10 @@ class Coordinated(Protocol):
     cluster: str
     broker: str  #: the coordinator, by the address that acted first
     settled: bool
+    name: str
     facts: ClusterFacts
     addresses: CoordinatorAddresses
+    disconnections: dict[tuple[str, str], Disconnections]
 
     def present_members(self) -> Iterator[Any]:
         """Yield the members."""
@@ -93,3 +95,23 @@ def steps_down(group: Coordinated, broker: str) -> bool:
     if broker in group.addresses.before:
         group.addresses = CoordinatorAddresses(group.addresses.others)
     return group.settled and is_coordinator(group, broker)
+
+
+def note_lost(group: Coordinated, at_us: int) -> None:
+    """Note that the group has lost all its connections to its coordinator."""
+    key = (group.cluster, group.broker)
+    known = group.disconnections.get(key)
+    if known is None or at_us - known.since_us > TOGETHER_US:
+        known = Disconnections(at_us, 0, "")
+    group.disconnections[key] = Disconnections(known.since_us, known.groups + (known.newest != group.name), group.name)
+
+
+def others_lost(group: Coordinated, broker: str, since_us: int) -> bool:
+    """Return True if other groups lost all their connections to this broker about then, at any of its addresses."""
+    return any(
+        cluster == group.cluster
+        and abs(since_us - known.since_us) <= TOGETHER_US
+        and (known.groups > 1 or known.newest != group.name)
+        and are_one(group, address, broker)
+        for (cluster, address), known in group.disconnections.items()
+    )

@@ -24,9 +24,9 @@ from coordinator_model.groups.classic.trackers.coordinator_records import (
     Signs,
     signs_of,
 )
-from coordinator_model.groups.coordinator_addresses import are_one
+from coordinator_model.groups.coordinator_addresses import are_one, note_lost, others_lost
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange, Generation, Member
+from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -227,7 +227,7 @@ class CoordinatorChanges:
             ids = tuple(member.id for member in members)
             session_ms = min(sessions_ms, default=USUAL_SESSION_MS)
             self.lost = LostCoordinator(at_us, group.broker, ids, session_ms, node_id=self.named[0] if self.named else "")
-            _note_disconnection(group, at_us)
+            note_lost(group, at_us)
 
     @property
     def is_away(self) -> bool:
@@ -248,9 +248,7 @@ class CoordinatorChanges:
         lost = self.lost
         if lost is None:
             return False
-        known = group.disconnections.get((group.cluster, lost.broker))
-        elsewhere = known is not None and known.groups > 1 and 0 <= lost.since_us - known.since_us <= TOGETHER_US
-        return len(lost.members) > 1 or elsewhere
+        return len(lost.members) > 1 or others_lost(group, lost.broker, lost.since_us)
 
     def lost_with(self, group: GroupData, member: Member) -> bool:
         """Return True if the member is one of the clients of :meth:`lost_with_others`."""
@@ -490,11 +488,3 @@ def _count(group: GroupData, api_key: int, errors: frozenset[int]) -> None:
         known[error] = known.get(error, 0) + 1
         group.counters.errors[group.cluster, api_key, error] += 1
         group.counted = True
-
-
-def _note_disconnection(group: GroupData, at_us: int) -> None:
-    key = (group.cluster, group.broker)
-    known = group.disconnections.get(key)
-    if known is None or at_us - known.since_us > TOGETHER_US:
-        known = Disconnections(at_us, 0, "")
-    group.disconnections[key] = Disconnections(known.since_us, known.groups + (known.newest != group.name), group.name)
