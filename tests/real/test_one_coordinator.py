@@ -83,7 +83,10 @@ def test_members_of_kafka_python_on_two_listeners_of_one_broker_are_no_split_bra
 
 @pytest.mark.timeout(240)
 def test_a_raw_client_that_gives_its_JoinGroup_up_is_a_ghost_and_no_crash_loop(tmp_path):
-    """JoinGroup v3, whose client hangs up after 2 s and asks again under no id, while another member is slow to rejoin."""
+    """JoinGroup v3, whose client hangs up and asks again under no id, while another member is slow to rejoin.
+
+    It hangs up after another time each: after the same time it would be its request timeout, and the ghosts fold under that (T-10).
+    """
     offer = (JoinGroupRequestProtocol(name="range", metadata=encode_subscription(Subscription(topics=(TOPIC,)))),)
     request = JoinGroupRequest(
         group_id=GROUP, session_timeout_ms=10_000, rebalance_timeout_ms=60_000, protocol_type="consumer", protocols=offer
@@ -95,10 +98,10 @@ def test_a_raw_client_that_gives_its_JoinGroup_up_is_a_ghost_and_no_crash_loop(t
                 connection=connection, group=GROUP, topic=TOPIC, session_timeout_ms=10_000, rebalance_timeout_ms=60_000
             )
             slow.enter()
-            for _ in range(3):
+            for heartbeats in (3, 4, 6):
                 with Connection(coordinator, client_id="impatient") as gives_up:
                     gives_up.send(request, api_version=3)
-                    for _ in range(4):
+                    for _ in range(heartbeats):
                         time.sleep(0.5)
                         slow.heartbeat()
             last = Connection(coordinator, client_id="impatient")
