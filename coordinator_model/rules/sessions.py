@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.handlers.comebacks import gave_up_joining
+from coordinator_model.groups.classic.handlers.comebacks import goes_on_as_another, looks_for_coordinator
 from coordinator_model.groups.classic.session_end import last_frame_us_of
 from coordinator_model.groups.classic.trackers.sessions import (
     SLOW_TIMES,
@@ -127,9 +127,10 @@ def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
 def _dead_since(group: ClassicGroup, member: Member) -> int | None:
     """Return when the connection of a present member ended without a LeaveGroup; None if it did not, or if that proves nothing.
 
-    The end proves nothing while all members are disconnected at once, and for a static member, whose restart looks the same.
+    The end proves nothing while all members are disconnected at once, while the client looks for the coordinator, and for a static member,
+    whose restart looks the same.
     """
-    if _hung_up_with_all(group, member):
+    if _hung_up_with_all(group, member) or looks_for_coordinator(group, member):
         return None
     if _all_disconnected(group) or not member.present or member.instance_id is not None or member.abandoned_request is not None:
         return None
@@ -170,7 +171,7 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
     if member.leaving or _all_disconnected(group) or _joined_as_another(group, member) or _is_closed(group, member):
         return None
-    if gave_up_joining(group, member):
+    if goes_on_as_another(group, member):
         return None
     silence_us = silent.at_us - member.last_frame_us
     return Breach.of_member(
@@ -466,7 +467,7 @@ T_09 = TimerRule(
     meaning="A client went away without LeaveGroup: its partitions are idle, and a rebalance waits for it, until its session ends. Kafka "
     "Streams does so whenever it is closed.",
     condition="The connection of a live dynamic member ended, and for a heartbeat interval and 2 s no frame of it came on another one, "
-    "while other members stayed connected.",
+    "nor did its client ask for the coordinator, while other members stayed connected.",
     expected="A LeaveGroup, or a new connection at once.",
     action="Find out why that process ended: crash, kill, memory limit, network. A shorter session timeout makes such a wait shorter.",
     false_alarms="A client that moved to a path that is not captured.",

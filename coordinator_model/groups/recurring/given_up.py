@@ -25,6 +25,7 @@ class GivenUp(NamedTuple):
     rebalance_ms: int
     frame: Evidence
     again: bool = False  #: the client has asked to join since
+    unnamed: str = ""  #: the connection, if it named no member id
 
     @property
     def waited_us(self) -> int:
@@ -44,9 +45,9 @@ class GivenUpJoins:
         asked = exchange.facts
         if isinstance(asked, JoinFacts):
             client = client_text(exchange.actor)
-            one = GivenUp(
-                exchange.inv_us, at_us, client, asked.session_timeout_ms, asked.rebalance_timeout_ms, request_evidence(exchange)
-            )
+            timeouts_ms = asked.session_timeout_ms, asked.rebalance_timeout_ms
+            unnamed = "" if exchange.member_id else exchange.key[0]
+            one = GivenUp(exchange.inv_us, at_us, client, *timeouts_ms, request_evidence(exchange), unnamed=unnamed)
             self.known = (*(known for known in self.known if at_us - known.closed_us <= SPAN_US), one)[-KEPT:]
 
     def on_event(self, event: GroupEvent) -> None:

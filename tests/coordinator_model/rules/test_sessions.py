@@ -1021,6 +1021,27 @@ def test_T_04_is_quiet_about_an_id_that_its_client_gave_up_when_no_coordinator_a
     assert talk.rules() == []
 
 
+def test_T_04_is_quiet_about_an_id_that_its_client_gave_up_and_then_its_connection_too(talk: Conversation) -> None:
+    """The coordinator stood still: no answer to a heartbeat, nor to the JoinGroup under no id, so it came again on another connection."""
+    a, b = settled(talk)
+    talk.ask(b, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=b.member_id))
+    talk.wait(5_000)
+    talk.ask(b, talk.join_request(b, member_id=""))
+    talk.wait(1_000)
+    talk.close(b)
+    again = talk.client("b")
+    talk.hand_out_id(again)
+    asked = [talk.ask_join(again)]
+    talk.heartbeat(a, 27)
+    asked.append(talk.ask_join(a))
+    talk.wait(4_000)
+    for one in asked:
+        talk.joined(one, generation=4, leader=a, roster=[a, again])
+    talk.sync_all([a, again], leader=a)
+    live(talk, [a, again], 20)
+    assert talk.rules() == []
+
+
 # ---------------------------------------------------------------------------------------------------- T-09
 
 
@@ -1069,6 +1090,32 @@ def test_T_09_allows_a_client_that_connects_again(talk: Conversation) -> None:
     again = b.reconnected()
     live(talk, [a, again], 20)
     assert talk.rules() == []
+
+
+def test_T_09_allows_a_client_that_looks_for_a_coordinator_that_does_not_answer(talk: Conversation) -> None:
+    """A broker of three was killed, the coordinator stood still for nine seconds, and one of its clients gave its connection up."""
+    a, b = settled(talk)
+    talk.ask(b, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=b.member_id))
+    talk.wait(5_000)
+    talk.close(b)
+    talk.wait(2)
+    talk.ask(talk.client("b", "2"), wire.FindCoordinatorRequest(coordinator_keys=("g",)))
+    talk.wait(7_000)
+    assert talk.rules() == []
+    live(talk, [a, b.reconnected()], 20)
+    assert talk.rules() == []
+
+
+def test_T_09_is_told_of_a_client_that_came_again_as_another_member(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.close(b)
+    talk.wait(2)
+    another = talk.client("b")
+    talk.find_coordinator(another)
+    another.member_id = "b-anew"
+    talk.ask_join(another)
+    live(talk, [a], 6)
+    assert talk.rules() == ["T-09"]
 
 
 def test_T_09_allows_a_second_connection_that_ends(talk: Conversation) -> None:

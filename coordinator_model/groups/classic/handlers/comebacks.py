@@ -40,21 +40,34 @@ def _died(group: ClassicGroup, member: Member) -> bool:
     )
 
 
-def gave_up_joining(group: ClassicGroup, member: Member) -> bool:
-    """Return True if the client hung up while its JoinGroup was held, and came again, and its process is known to live: R-05 reports it."""
+def goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
+    """Return True if the client hung up and came again under another id, and its process is known to live.
+
+    Where it hung up while its JoinGroup was held, R-05 reports it.
+    """
     abandoned = member.abandoned_request
-    if abandoned is None or abandoned.api_key != JOIN_GROUP:
+    ended_us = abandoned.at_us if abandoned is not None and abandoned.api_key == JOIN_GROUP else hung_up_since(group, member)
+    return ended_us is not None and has_come_again(group, member.id, member.actor.named, ended_us) and lives_on(group, member)
+
+
+def looks_for_coordinator(group: ClassicGroup, member: Member) -> bool:
+    """Return True if a client whose connection ended asks for the coordinator since, and has not asked to join."""
+    client, ended_us = member.actor.named, member.disconnected_us
+    if not any(known[:2] == client and known[2] > ended_us for known in group.sessions.searches):
         return False
-    client = member.actor.named
-    return has_come_again(group, member.id, client, abandoned.at_us) and lives_on(group, member)
+    joins = any(one.actor.named == client and one.inv_us > ended_us for one in group.waiting_joins())
+    return not joins and not has_come_again(group, member.id, client, ended_us)
 
 
 def lives_on(group: ClassicGroup, member: Member) -> bool:
     """Return True if the process of a member whose connection ended is known to live.
 
     It gave up a JoinGroup that the coordinator held, and did not begin with a FindCoordinator on a new connection, as a process does that
-    starts; or it asks on a connection that it had before; or such a connection is open that no other member uses.
+    starts; or it asks on a connection that it had before; or such a connection is open that no other member uses; or it had asked to join
+    under no id on the connection that ended, as librdkafka does after a session without an answer.
     """
+    if any(one.unnamed and one.unnamed == member.actor.connection for one in group.recurring.given_up.known):
+        return True
     ended_us = member.disconnected_us
     client = member.actor.named
     searched = next((known for known in group.sessions.searches if known[:2] == client and known[2] > ended_us), None)
