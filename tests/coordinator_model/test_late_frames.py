@@ -14,6 +14,9 @@ from tests.coordinator_model.streams import Streams
 
 LATE_MS = 300
 
+Begin = Callable[[Epochs], Callable[[], None]]
+"""Lets a coordinator do what is unlawful unless a frame came before; returns what sends that frame."""
+
 
 @contextmanager
 def captured_before(talk: Conversation) -> Iterator[None]:
@@ -78,20 +81,101 @@ def instance_id_held_although_released(talk: Epochs) -> Callable[[], None]:
     return lambda: talk.joins(talk.member("second", "i-1"), 2, foo(0, 1))
 
 
+def static_accepted_after_its_end(talk: Epochs) -> Callable[[], None]:
+    a, _ = pair(talk)
+    talk.leaves(a)
+    talk.wait(1_000)
+    talk.beats(elsewhere(talk, a), 4, epoch=4)
+    return lambda: talk.joins(elsewhere(talk, a), 4, foo(0, 1))
+
+
+def accepted_after_its_end_with_what_it_owns(talk: Epochs) -> Callable[[], None]:
+    _, b = pair(talk)
+    talk.leaves(b)
+    talk.wait(1_000)
+    talk.full(elsewhere(talk, b), 5, {}, owned={})
+    return lambda: talk.joins(elsewhere(talk, b), 2, {})
+
+
+def static_stranger_accepted(talk: Epochs) -> Callable[[], None]:
+    pair(talk)
+    c = talk.member("c", "i-3")
+    talk.beats(elsewhere(talk, c), 3, epoch=3)
+    return lambda: talk.joins(c, 3, {})
+
+
+def stranger_accepted_that_joined_twice(talk: Epochs) -> Callable[[], None]:
+    pair(talk)
+    c = talk.member("c")
+    talk.beats(elsewhere(talk, c), 4, epoch=3)
+
+    def joins_twice() -> None:
+        talk.joins(c, 3, {})
+        talk.joins(elsewhere(talk, c), 3, {})
+
+    return joins_twice
+
+
+def epoch_of_two_answers_later(talk: Epochs) -> Callable[[], None]:
+    a, _ = pair(talk)
+    talk.beats(elsewhere(talk, a), 4, epoch=4)
+
+    def goes_on_by_two() -> None:
+        talk.beats(a, 3, epoch=2)
+        talk.beats(a, 4, epoch=3)
+
+    return goes_on_by_two
+
+
+def epoch_of_a_join_that_comes_late(talk: Epochs) -> Callable[[], None]:
+    _, b = pair(talk)
+    talk.beats(elsewhere(talk, b), 7, epoch=7)
+    return lambda: talk.joins(elsewhere(talk, b), 7, {})
+
+
+def static_commit_at_an_epoch_not_delivered(talk: Epochs) -> Callable[[], None]:
+    a, _ = pair(talk)
+    talk.commits(elsewhere(talk, a), epoch=3)
+    return lambda: talk.beats(a, 3, epoch=2)
+
+
+def commit_by_topic_id_after_a_join_that_comes_late(talk: Epochs) -> Callable[[], None]:
+    _, b = pair(talk)
+    talk.commits(elsewhere(talk, b), epoch=4, version=10)
+    return lambda: talk.joins(elsewhere(talk, b), 4, {})
+
+
+def called_unknown_before_its_leave(talk: Epochs) -> Callable[[], None]:
+    _, b = pair(talk)
+    talk.refused(elsewhere(talk, b), 25)
+    return lambda: talk.leaves(b)
+
+
+def static_called_unknown_before_its_leave(talk: Epochs) -> Callable[[], None]:
+    a, _ = pair(talk)
+    talk.refused(elsewhere(talk, a), 25)
+    return lambda: talk.leaves(a)
+
+
 KINDS = {
-    "E-14": accepted_after_its_end,
-    "E-15": stranger_accepted,
-    "E-04": epoch_not_delivered,
-    "E-20": commit_at_an_epoch_not_delivered,
-    "E-18": instance_id_held_although_released,
+    "E-14": (accepted_after_its_end, static_accepted_after_its_end, accepted_after_its_end_with_what_it_owns),
+    "E-15": (stranger_accepted, static_stranger_accepted, stranger_accepted_that_joined_twice),
+    "E-04": (epoch_not_delivered, epoch_of_two_answers_later, epoch_of_a_join_that_comes_late),
+    "E-20": (
+        commit_at_an_epoch_not_delivered,
+        static_commit_at_an_epoch_not_delivered,
+        commit_by_topic_id_after_a_join_that_comes_late,
+    ),
+    "E-18": (instance_id_held_although_released, called_unknown_before_its_leave, static_called_unknown_before_its_leave),
 }
+CONVERSATIONS = [(rule, begin) for rule, conversations in KINDS.items() for begin in conversations]
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["undisturbed", "restored"])
-@pytest.mark.parametrize("rule", KINDS)
-def test_a_verdict_falls_that_a_late_frame_of_the_same_member_explains(rule: str, *, stored: bool) -> None:
+@pytest.mark.parametrize(("rule", "begin"), CONVERSATIONS)
+def test_a_verdict_falls_that_a_late_frame_of_the_same_member_explains(rule: str, begin: Begin, *, stored: bool) -> None:
     talk = Epochs()
-    explaining = KINDS[rule](talk)
+    explaining = begin(talk)
     if stored:
         talk.model = Coordinator.restore(talk.model.snapshot())
     with captured_before(talk):
@@ -103,10 +187,10 @@ def test_a_verdict_falls_that_a_late_frame_of_the_same_member_explains(rule: str
     assert talk.rules() == []
 
 
-@pytest.mark.parametrize("rule", KINDS)
-def test_a_verdict_stands_that_only_a_late_frame_of_another_member_meets(rule: str) -> None:
+@pytest.mark.parametrize(("rule", "begin"), CONVERSATIONS)
+def test_a_verdict_stands_that_only_a_late_frame_of_another_member_meets(rule: str, begin: Begin) -> None:
     talk = Epochs()
-    KINDS[rule](talk)
+    begin(talk)
     with captured_before(talk):
         talk.joins(talk.member("other"), 2, {})
     talk.settle()
@@ -114,10 +198,10 @@ def test_a_verdict_stands_that_only_a_late_frame_of_another_member_meets(rule: s
     assert talk.rules() == [rule]
 
 
-@pytest.mark.parametrize("rule", KINDS)
-def test_a_verdict_stands_that_a_newer_frame_of_the_same_member_follows(rule: str) -> None:
+@pytest.mark.parametrize(("rule", "begin"), CONVERSATIONS)
+def test_a_verdict_stands_that_a_newer_frame_of_the_same_member_follows(rule: str, begin: Begin) -> None:
     talk = Epochs()
-    explaining = KINDS[rule](talk)
+    explaining = begin(talk)
     explaining()
     talk.settle()
     talk.wait(2_000)
