@@ -11,16 +11,14 @@ import typer
 from rich.console import Console
 
 from coordinator_model.finding import Finding
-from coordinator_model.groups.records import host_of
 from coordinator_model.settings import Settings
-from coordinator_model.wire import API_NAMES
-from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.commands.capture_files import ReplayError
 from streaming.commands.output import fail, stderr
 from streaming.commands.replay import ReplaySession
 from streaming.commands.view import ConfigOption, JsonOption, PropertiesOption, ServersOption, published_groups
 from streaming.published.records import Json
 from streaming.published.wire_text import harmless
+from streaming.replay.speakers import Speakers
 from streaming.sinks.clients import oldest_first
 from streaming.terminal.tables import clients_table
 
@@ -65,8 +63,8 @@ def clients(
 
 def _recorded(files: list[Path], ports: Sequence[int]) -> list[Json]:
     """Return all clients of captured traffic as members of their groups, those that have left too; on an error print it and exit."""
-    speakers = _Speakers()
-    session = ReplaySession(speakers, Settings(), stderr(), speakers.take)
+    speakers = Speakers()
+    session = ReplaySession(_Unshown(), Settings(), stderr(), speakers.take)
     try:
         session.read([str(file) for file in files], ports, "", None)
         session.finish()
@@ -75,27 +73,10 @@ def _recorded(files: list[Path], ports: Sequence[int]) -> list[Json]:
     return speakers.groups()
 
 
-class _Speakers:
-    """Takes the requests of a replay, and nothing that it finds."""
+class _Unshown:
+    """Takes nothing that a replay finds."""
 
     event = group = None
-
-    def __init__(self) -> None:
-        self._members: dict[tuple[str, str | None, str], Json] = {}
-
-    def take(self, record: MirrorRecord) -> None:
-        if record.kind is not Kind.REQUEST or not record.group:
-            return
-        host = host_of(record.client_address)
-        member = self._members.setdefault(
-            (record.group, record.client_id, host),
-            {"client_id": record.client_id, "client_address": host, "client_software": "", "versions": {}},
-        )
-        member["client_software"] = record.client_software or member["client_software"]
-        member["versions"][API_NAMES[record.api_key]] = record.api_version
-
-    def groups(self) -> list[Json]:
-        return [{"group": group, "members": [member]} for (group, _, _), member in self._members.items()]
 
     def finding(self, finding: Finding) -> None:
         pass

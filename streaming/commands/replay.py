@@ -169,6 +169,7 @@ class ReplaySession:
         self, shown: Shown, settings: Settings, complain: Console, seen: Callable[[MirrorRecord], None] | None = None
     ) -> None:
         self.notes: list[str] = []
+        self.told: list[str] = []  #: at the end: what was read, and what could not be, a sentence each
         self.is_damaged = False  #: True if a file is truncated or cannot be read to its end
         self._shown = shown
         self._seen = seen
@@ -220,7 +221,8 @@ class ReplaySession:
         if self._story is not None and not self._offline.counters["frames"]:
             read = list(self._tell_story(self._story))
         worst = self._shown.finish()
-        for note in [*read, *summary, *self.notes]:
+        self.told = [*read, *summary, *self.notes]
+        for note in self.told:
             self._complain.print(note, style="dim", markup=False)
         return worst
 

@@ -6,7 +6,7 @@ import errno
 import logging
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Final
@@ -14,19 +14,16 @@ from typing import Annotated, Final
 import typer
 
 from coordinator_model.settings import Settings
-from coordinator_model.wire.recording import MAGIC
-from streaming.commands.capture_files import ReplayError, source_of
+from streaming.commands.capture_files import ReplayError
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, stderr
-from streaming.commands.replay import ReplaySession
+from streaming.commands.recordings import read_recordings
 from streaming.commands.run import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
 from streaming.kafka.topics import SetupError
 from streaming.metrics.settings import Address, parse_address
-from streaming.mirror.captures import is_capture
-from streaming.mirror.record_file import is_record_file
 from streaming.published.page_state import ALL, PageState
-from streaming.published.source import IntoState, TopicNames, TopicsSource, read_file
+from streaming.published.source import TopicNames, TopicsSource
 from streaming.web.guard import Guard, NotSafeError
 from streaming.web.mirror_frames import MirrorFrames
 from streaming.web.server import STREAMS, Page, Server
@@ -44,7 +41,8 @@ def web(
         typer.Option(
             "--file",
             metavar="FILE",
-            help="Show a recording without Kafka: a packet capture, a file of mirror records, or published records as JSON lines.",
+            help="Show a recording without Kafka: a packet capture, a file of mirror records, a broker's log, or published records as "
+            "JSON lines.",
         ),
     ] = None,
     port: Annotated[
@@ -86,7 +84,7 @@ def web(
         guard.check()
         if file is not None:
             state = PageState(clock=None, hide_addresses=hide_addresses, kept=ALL)
-            _read(state, file, port or ())
+            read_recordings(state, [str(file)], Settings(), ports=port or ())
             source: nullcontext[None] | TopicsSource = nullcontext()
             frames = None
         else:
@@ -107,21 +105,6 @@ def web(
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     raise typer.Exit(EXIT_OK)
-
-
-def _read(state: PageState, file: Path, ports: Sequence[int]) -> None:
-    """Read a recording: captured traffic is replayed.
-
-    :raises SetupError, ReplayError: when the file cannot be read.
-    """
-    with source_of(str(file)) as source:
-        is_traffic = is_capture(source) or is_record_file(source.peek(len(MAGIC)))
-    if not is_traffic:
-        read_file(state, file)
-        return
-    session = ReplaySession(IntoState(state), Settings(), stderr())
-    session.read([str(file)], ports, "", None)
-    session.finish()
 
 
 def _serve(page: Page, listener: socket.socket, stop: threading.Event) -> None:
