@@ -6,18 +6,17 @@ it; only what has changed is drawn anew, and all of it once it has moved by half
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from streaming.published import sentences
 from streaming.published.records import Json, began_s, is_open, lag_of_rebalance, member_name, moment
-from streaming.published.swim_lanes import Befell, Doing, swim_lanes
 from streaming.published.wire_text import readable
 from streaming.web import drawing
 from streaming.web.from_events import record_of
 from streaming.web.happened import event_row, lines
+from streaming.web.lanes import AXIS_PX, GROUP_PX, drawn
 from streaming.web.recording import stretch_of, told_of
 from streaming.web.views import NotShownError, View, rebalances_within, summary
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streaming.published.page_state import GroupPast, PageState
-    from streaming.published.swim_lanes import Lane, SwimLanes
     from streaming.web.views import Renderer
 
 _LINES_SHOWN: Final = 150
@@ -50,40 +48,6 @@ FINISHED_FIELDS: Final[Json] = dict.fromkeys(
     )
 )
 """Of a rebalance that is over; what a record lacks is not known."""
-
-AXIS_PX: Final = 20
-GROUP_PX: Final = 34
-LANE_PX: Final = 26
-
-DOING_CLASSES: Final = {
-    Doing.JOINING: "joining",
-    Doing.SYNCING: "syncing",
-    Doing.CONSUMING: "consuming",
-    Doing.TOLD: "told",
-    Doing.GIVING_UP: "told",
-    Doing.AWAY: "silent",
-    Doing.SILENT: "silent",
-}
-MARK_CLASSES: Final = {
-    Befell.LEFT: "left",
-    Befell.FENCED: "fenced",
-    Befell.SESSION_OVER: "over",
-    Befell.REPLACED: "over",
-    Befell.DROPPED: "dropped",
-    Befell.CLOSED: "closed",
-    Befell.BEGAN: "began",
-}
-
-
-class _Span(NamedTuple):
-    """A bar as it is drawn."""
-
-    x: float
-    width: float
-    kind: str
-    text: str
-    said: str
-    event: str  #: id of the row that tells of it
 
 
 def group_by_id(state: PageState, id_: str) -> GroupPast:
@@ -145,18 +109,11 @@ class GroupPage:
         now_s, stretch = state.now_s(), stretch_of(state)
         seen = self._window(past, query, now_s)
         unfolded = query.get("all") == "1"
-        swim = swim_lanes(past)
-        rows = drawing.rows(swim, seen, unfolded=unfolded)
         findings = [one for one in state.findings.values() if (one["cluster"], one["group"]) == past.key]
         findings.sort(key=lambda one: (is_open(one), one["opened_at"]), reverse=True)
         told, told_in = lines(event for event in past.events if seen.shows(event["at_s"], event["at_s"]))
-        top = AXIS_PX + GROUP_PX
-        height = top + max(1, len(rows)) * LANE_PX + 6
-        lanes: dict[str, str] = {
-            _lane_id(row.lane): self._render("_lane.html", **_lane(row, seen, now_s, told_in, y=top + number * LANE_PX))
-            for number, row in enumerate(rows)
-        }
-        places = {row.lane.key: top + number * LANE_PX + LANE_PX // 2 for number, row in enumerate(rows)}
+        picture = drawn(past, seen, now_s, told_in, unfolded=unfolded)
+        lanes: dict[str, str] = {lane["id"]: self._render("_lane.html", **lane) for lane in picture.lanes}
         return View(
             "group.html",
             readable(past.key[1]),
@@ -170,15 +127,15 @@ class GroupPage:
                     said=(state.is_recorded and told_of(past)) or rebalances_within(past, now_s, stretch.span_s),
                     lag=sentences.lag_facts(past.lag),
                 ),
-                "lane-names": self._render("_lane_names.html", names=_names(rows, unfolded=unfolded)),
-                "lane-axis": self._render("_lane_axis.html", ticks=seen.ticks(), height=height, top=AXIS_PX),
-                "lane-group": self._render("_lane_group.html", spans=_states(past, seen), y=AXIS_PX, height=GROUP_PX - 8),
-                "lane-blind": self._render("_lane_blind.html", bands=_blind(past, swim, seen), y=AXIS_PX, height=height),
-                "lane-waits": self._render("_lane_waits.html", waits=_waits(swim, seen, places), id="lane-waits"),
-                "wait-now": self._render("_lane_waits.html", waits=_waits_now(swim, seen, places, now_s), id="wait-now"),
-                "folded": self._render(
-                    "_folded.html", hidden=sum(row.others for row in rows), id=past.id, unfolded=unfolded, query=query
+                "lane-names": self._render("_lane_names.html", names=picture.names, id="lane-names"),
+                "lane-axis": self._render("_lane_axis.html", picture=picture, id="lane-axis"),
+                "lane-group": self._render(
+                    "_lane_group.html", spans=picture.states, y=AXIS_PX, height=GROUP_PX - 8, id="lane-group"
                 ),
+                "lane-blind": self._render("_lane_blind.html", picture=picture, y=AXIS_PX, id="lane-blind"),
+                "lane-waits": self._render("_lane_waits.html", waits=picture.waits, id="lane-waits"),
+                "wait-now": self._render("_lane_waits.html", waits=picture.waits_now, id="wait-now"),
+                "folded": self._render("_folded.html", hidden=picture.hidden, id=past.id, unfolded=unfolded, query=query),
                 "rebalances": self._render(
                     "_rebalances.html", past=past, rebalances=_rebalances(past), has_lag=past.lag is not None
                 ),
@@ -200,7 +157,7 @@ class GroupPage:
             },
             lists={"lane-list": lanes},
             attributes={
-                "lanes": {"height": str(height), "data-to": f"{seen.to_s:.3f}", "data-span": f"{seen.span_s:g}"},
+                "lanes": {"height": str(picture.height), "data-to": f"{seen.to_s:.3f}", "data-span": f"{seen.span_s:g}"},
             },
             fixed={"past": past, "seen": seen, "links": _links(past, seen, now_s), "name": readable(past.key[1]), "query": query},
         )
@@ -223,129 +180,6 @@ class GroupPage:
         if not 0 <= now_s - anchor_s < span_s / 2:
             anchor_s = now_s
         return drawing.window(anchor_s, span_s=span_s, end_s=None)
-
-
-def _lane_id(lane: Lane) -> str:
-    return f"l{hashlib.blake2s(lane.key.encode(errors='surrogatepass'), digest_size=6).hexdigest()}"
-
-
-def _lane(row: drawing.Row, seen: drawing.Window, now_s: float, told_in: Mapping[str, str], *, y: int) -> dict[str, Any]:
-    lane = row.lane
-    spans = []
-    for bar in lane.bars:
-        if not seen.shows(bar.from_s, bar.to_s):
-            continue
-        x = seen.x(bar.from_s)
-        end = drawing.FAR if bar.to_s is None else seen.x(bar.to_s)
-        took = (now_s if bar.to_s is None else bar.to_s) - bar.from_s
-        lasts = "" if bar.to_s is None else f", {sentences.milliseconds(took * 1000)}"
-        said = f"{sentences.short(lane.name)}: {bar.doing}, from {drawing.clock(bar.from_s)}{lasts}"
-        spans.append(
-            _Span(
-                x,
-                round(max(0.15, end - x), 3),
-                DOING_CLASSES[bar.doing],
-                bar.doing.partition(":")[0] if min(end, 100.0) - max(x, 0.0) > 9 else "",
-                said,
-                told_in.get(bar.event or "", "members"),
-            )
-        )
-    marks = [
-        _Span(
-            seen.x(mark.at_s),
-            0,
-            MARK_CLASSES[mark.what],
-            "",
-            f"{sentences.short(lane.name)}: {mark.what}, {drawing.clock(mark.at_s)}",
-            told_in.get(mark.event, "happened"),
-        )
-        for mark in lane.marks
-        if seen.shows(mark.at_s, mark.at_s)
-    ]
-    return {"id": _lane_id(lane), "spans": spans, "marks": marks, "y": y, "height": LANE_PX}
-
-
-def _names(rows: list[drawing.Row], *, unfolded: bool) -> list[dict[str, Any]]:
-    """Names of lanes; those of the same name are told apart by the end of their ids."""
-    names = [row.lane.name for row in rows]
-    found = []
-    for row in rows:
-        lane = row.lane
-        name = lane.name
-        end = lane.member_id[-4:] if names.count(name) > 1 and lane.member_id and lane.member_id != name else ""
-        title = f"{sentences.short(lane.name, 100)}, member {sentences.short(lane.member_id or 'not known', 100)}" + (
-            f", {lane.client_address}" if lane.client_address else ""
-        )
-        found.append({"name": sentences.short(name, 32), "end": end, "title": title, "others": 0 if unfolded else row.others})
-    return found
-
-
-def _states(past: GroupPast, seen: drawing.Window) -> list[_Span]:
-    spans = []
-    for number, change in enumerate(past.changes):
-        end_s = past.changes[number + 1].at_s if number + 1 < len(past.changes) else None
-        if not seen.shows(change.at_s, end_s) or (end_s is not None and end_s <= change.at_s):
-            continue
-        x, end = seen.x(change.at_s), drawing.FAR if end_s is None else seen.x(end_s)
-        words = sentences.STATE_WORDS.get(change.state, change.state)
-        generation = "" if change.generation is None else f", generation {change.generation}"
-        took = "" if end_s is None else f", {sentences.milliseconds((end_s - change.at_s) * 1000)}"
-        text = f"{words}{generation}" if min(end, 100.0) - max(x, 0.0) > 12 else ""
-        said = f"group {words}{generation}, from {drawing.clock(change.at_s)}{took}"
-        spans.append(_Span(x, round(max(0.15, end - x), 3), change.state, text, said, "rebalances"))
-    return spans
-
-
-def _blind(past: GroupPast, swim: SwimLanes, seen: drawing.Window) -> list[tuple[float, float, str]]:
-    """Where nothing is known: before the first that is, and where the capture was blind."""
-    known = [one[0].at_s for one in (past.changes,) if one] + [event["at_s"] for event in list(past.events)[:1]]
-    first_s = min(known, default=seen.to_s)
-    bands = [(seen.from_s, first_s, "not known: before the first record that the page has")] if first_s > seen.from_s else []
-    stretches = [(seen.x(from_s), seen.x(to_s), said) for from_s, to_s, said in bands]
-    stretches += [
-        (
-            seen.x(from_s),
-            drawing.FAR if to_s is None else seen.x(to_s),
-            f"not seen: the capture was blind from {drawing.clock(from_s)} on",
-        )
-        for from_s, to_s in swim.blind
-        if seen.shows(from_s, to_s)
-    ]
-    return [(x, round(max(0.15, end - x), 3), said) for x, end, said in stretches]
-
-
-def _waits(swim: SwimLanes, seen: drawing.Window, places: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Lines across lanes, each at the moment at which the one that was waited for came."""
-    return [
-        _wait(seen.x(wait.at_s), wait.waiting, wait.waited_for, places, f"until {drawing.clock(wait.at_s)}")
-        for wait in swim.waits
-        if wait.at_s is not None and seen.shows(wait.at_s, wait.at_s) and wait.waited_for & places.keys()
-    ]
-
-
-def _waits_now(swim: SwimLanes, seen: drawing.Window, places: Mapping[str, int], now_s: float) -> list[dict[str, Any]]:
-    if not seen.live and now_s > seen.to_s:
-        return []
-    return [
-        _wait(99.2, wait.waiting, wait.waited_for, places, "now")
-        for wait in swim.waits
-        if wait.at_s is None and wait.waited_for & places.keys()
-    ]
-
-
-def _wait(x: float, waiting: frozenset[str], waited_for: frozenset[str], places: Mapping[str, int], when: str) -> dict[str, Any]:
-    dots = sorted(places[key] for key in waiting if key in places)
-    heads = sorted(places[key] for key in waited_for if key in places)
-    ends = [*dots, *heads]
-    count = len(waiting)
-    return {
-        "x": x,
-        "top": min(ends),
-        "bottom": max(ends),
-        "dots": dots,
-        "heads": heads,
-        "said": f"{count} member{'s wait' if count != 1 else ' waits'} for {len(waited_for)} {when}",
-    }
 
 
 def _members(content: Json | None, *, unfolded: bool) -> dict[str, Any]:
