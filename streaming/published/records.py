@@ -151,6 +151,11 @@ def member_name(member: Json) -> str:
     return str(member["instance_id"] or member["client_id"] or member["member_id"])
 
 
+def name_of(member: Json) -> str | None:
+    """Return the same of a member, or of an event about one, that may lack names; None without any."""
+    return next((str(member[name]) for name in ("instance_id", "client_id", "member_id") if member.get(name)), None)
+
+
 def seconds(moment: str) -> float:
     """Return the seconds since the epoch of a published time."""
     return microseconds(moment) / 1e6

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.state import State
-from streaming.published.records import Json, RebalanceLag, duration, is_open, member_name, seconds
+from streaming.published.records import Json, RebalanceLag, duration, is_open, member_name, name_of, seconds
 from streaming.published.sentences import awaited, held_up, held_up_by, milliseconds
 from streaming.published.wire_text import readable
 from streaming.replay.report import STATE_COLOURS
@@ -254,7 +254,7 @@ def rebalances_table(
             "group": Text(readable(event["group"]), "bold", overflow="fold"),
             "generation": Text("" if event.get("to_generation") is None else str(event["to_generation"])),
             "cause": Text(event.get("cause") or "not known"),
-            "by": Text(_who(event), overflow="fold"),
+            "by": Text(name_of(event) or "not known", overflow="fold"),
             "took": Text(milliseconds(event.get("took_ms"))),
             "join": Text(_phase(event.get("join_ms"))),
             "sync": Text(_phase(event.get("sync_ms"))),
@@ -280,10 +280,6 @@ def member_seconds(cost: float) -> str:
 
 def _rounded(cost: float) -> str:
     return f"{cost:,.1f}" if cost < 100 else f"{cost:,.0f}"
-
-
-def _who(member: Json) -> str:
-    return str(next((member[name] for name in ("instance_id", "client_id", "member_id") if member.get(name)), "not known"))
 
 
 def _phase(took_ms: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.rules import CATALOGUE
 from streaming.published import sentences
-from streaming.published.records import STALE_S, Json, began_s, is_open, lag_of_rebalance, member_name, moment, seconds
+from streaming.published.records import STALE_S, Json, began_s, is_open, lag_of_rebalance, member_name, moment, name_of, seconds
 from streaming.published.wire_text import readable
 from streaming.sinks.clients import oldest_first
 from streaming.web import drawing
@@ -93,7 +93,7 @@ class Details:
                 "name": readable(past.key[1]),
                 "event": FINISHED_FIELDS | event,
                 "began_s": begun_s,
-                "who": _first_name(event),
+                "who": name_of(event),
                 "held_up": sentences.held_up(event),
                 "lag": sentences.built_up(lag_of_rebalance(past.lag, event)),
                 "has_epochs": _has_epochs(event),
@@ -213,7 +213,7 @@ def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
         start = times["told"] or (began_s if joined is None else min(joined, began_s))
         rows.append(
             {
-                "name": _first_name(member) or "",
+                "name": name_of(member) or "",
                 "member_id": member.get("member_id"),
                 "times": times,
                 "told": (x(start), round(max(0.3, x(joined if joined is not None else event["at_s"]) - x(start)), 3)),
@@ -238,7 +238,7 @@ def _handed_over(member: Json, times: dict[str, float | None], began_s: float, x
     resumed = 100.0 if served is None else x(served)
     until = 100.0 if gave_up is None else x(gave_up)
     return {
-        "name": _first_name(member) or "",
+        "name": name_of(member) or "",
         "member_id": member.get("member_id"),
         "times": times | {"joined": gave_up},
         "told": None if told is None else (x(told), round(max(0.3, until - x(told)), 3)),
@@ -257,10 +257,6 @@ def _part(some: object, whole: object) -> float | None:
     if isinstance(some, int | float) and isinstance(whole, int | float) and whole > 0:
         return round(min(100.0, some / whole * 100), 3)
     return None
-
-
-def _first_name(member: Json) -> str | None:
-    return next((str(member[name]) for name in ("instance_id", "client_id", "member_id") if member.get(name)), None)
 
 
 def _as_text(finding: Json) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from streaming.published import sentences
-from streaming.published.records import Json, began_s, is_open, lag_of_rebalance, member_name, moment
+from streaming.published.records import Json, began_s, is_open, lag_of_rebalance, moment, name_of
 from streaming.published.wire_text import readable
 from streaming.web import drawing
 from streaming.web.from_events import record_of
@@ -215,11 +215,10 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
 
 def _who(member: Json, names: Mapping[str | None, int] | None = None) -> str | None:
     """Return the name of a member, with the end of its id if others have the same name."""
-    if not (member.get("instance_id") or member.get("client_id") or member.get("member_id")):
-        return None
-    name = member_name({name: member.get(name) for name in ("instance_id", "client_id", "member_id")})
-    shared = names is not None and names.get(name, 0) > 1 and member.get("member_id")
-    return f"{sentences.short(name, 24)}…{str(member['member_id'])[-4:]}" if shared else name
+    name = name_of(member)
+    if name is None or (names or {}).get(name, 0) < 2 or not member.get("member_id"):
+        return name
+    return f"{sentences.short(name, 24)}…{str(member['member_id'])[-4:]}"
 
 
 def _links(past: GroupPast, seen: drawing.Window, now_s: float) -> dict[str, str | None]:

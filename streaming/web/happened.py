@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from streaming.published import sentences
-from streaming.published.records import Json
+from streaming.published.records import Json, name_of
 
 _LEAST_TOGETHER: Final = 4
 _TOGETHER_S: Final = 30.0
@@ -78,7 +78,7 @@ def _alike(first: Json, event: Json) -> bool:
 
 
 def _line(row: str, events: list[Json], shared: frozenset[str]) -> Line:
-    names = [name for event in events if event["kind"] != "rebalance_finished" and (name := _name(event))]
+    names = [name for event in events if event["kind"] != "rebalance_finished" and (name := name_of(event))]
     if len(events) > 1:
         names = list(dict.fromkeys(names))  # the line says how many members they are
     text = sentences.told(events[0], several=len(events) > 1)
@@ -97,7 +97,3 @@ def _shared_names(events: Iterable[Json]) -> frozenset[str]:
         if not event.get("instance_id") and event.get("client_id") and event.get("member_id"):
             ids.setdefault(str(event["client_id"]), set()).add(str(event["member_id"]))
     return frozenset(name for name, members in ids.items() if len(members) > 1)
-
-
-def _name(event: Json) -> str:
-    return next((str(event[name]) for name in ("instance_id", "client_id", "member_id") if event.get(name)), "")
