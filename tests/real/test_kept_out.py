@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from coordinator_model.finding import Blame, Finding, Severity
-from coordinator_model.settings import Settings
-from streaming.demo.broker import HOST, Broker, free_port
+from coordinator_model.finding import Blame, Severity
 from streaming.demo.processes import Processes
 from streaming.demo.raw_client import Connection, find_coordinator
-from streaming.spark.jvm import JvmError
-from tests.real.harness import running_tap, wait_for
+from tests.real.harness import wait_for
 from tests.real.lab import java
 from tests.real.lab.epoch_scene import EpochMember
 from tests.real.lab.lives import Stage
-from tests.real.lab.monitor import Monitor
-from tests.real.lab.releases import broker_jars
+from tests.real.watched import TOPIC, found, watched
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 FENCED = 110
-GROUP, TOPIC = "kept-out", "orders"
-
-
-@contextmanager
-def watched(folder: Path, line: str) -> Iterator[tuple[Broker, Monitor, str]]:
-    """A broker of a line of releases, its monitor, and the tap's address."""
-    try:
-        jars = broker_jars(line)
-    except JvmError as error:
-        pytest.skip(str(error))
-    front = f"{HOST}:{free_port()}"
-    with (
-        Broker(advertised={"PLAINTEXT": front}, jars=jars) as broker,
-        Monitor(folder / "records", Settings()) as monitor,
-        running_tap([f"{front}={broker.address()}"], monitor, cluster="seen"),
-    ):
-        broker.create_topic(TOPIC, 4)
-        yield broker, monitor, front
-
-
-def found(monitor: Monitor, rule: str) -> Finding | None:
-    """The newest state of the finding of a rule."""
-    states = [said for all_said in monitor.findings().values() for said in all_said if said.finding.rule == rule]
-    return states[-1].finding if states else None
+GROUP = "kept-out"
 
 
 def member(front: str, name: str, instance_id: str | None = None) -> EpochMember:
