@@ -1,4 +1,4 @@
-"""Members with epochs that are not let in, or die over and over, before real brokers and behind the tap: M-14 and M-13."""
+"""Members with epochs that are not let in, or die over and over, before real brokers and behind the tap: M-14, M-13 and T-04."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tests.real.harness import wait_for
 from tests.real.lab import java
 from tests.real.lab.epoch_scene import EpochMember
 from tests.real.lab.lives import Stage
-from tests.real.watched import TOPIC, found, watched
+from tests.real.watched import TOPIC, errors, found, member_ids, watched
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 FENCED = 110
+LIVES = 4  #: of a process in a crash loop: it comes back three times
 GROUP = "kept-out"
 
 
@@ -94,3 +95,34 @@ def test_a_crash_loop_of_a_librdkafka_member_is_told_at_its_third_return(tmp_pat
         finding = wait_for(lambda: found(monitor, "M-13"), "M-13 is found", 40)
         loops.kill()
     assert (finding.severity, finding.client_id, finding.group_type) == (Severity.WARNING, "kept-out-1", "consumer")
+
+
+@pytest.mark.timeout(480)
+@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_a_java_member_that_dies_over_and_over_is_told_and_its_last_life_falls_silent(kind, tmp_path):
+    with watched(tmp_path, "4.3") as (broker, monitor, front), Processes(tmp_path, lambda _: None) as processes:
+        stage = Stage(GROUP, broker, front, processes)
+        stays = stage.enter("java", kind)
+        wait_for(lambda: member_ids(monitor, GROUP, stays.client.client_id), "the one that stays joins", 90)
+        loops = stage.enter("java", kind)
+        lives: set[str] = set()
+
+        def newborn() -> set[str]:
+            return member_ids(monitor, GROUP, loops.client.client_id) - lives
+
+        for life in range(LIVES):
+            if life:
+                loops.start()
+            lives |= wait_for(newborn, f"life {life + 1} begins", 90)
+            loops.kill()
+        crash_loop = wait_for(lambda: found(monitor, "M-13"), "M-13 is found", 40)
+        silent = wait_for(lambda: found(monitor, "T-04"), "the session of the last life is over", 150)
+        stays.stop()
+        said = errors(monitor)
+    assert (crash_loop.severity, crash_loop.blame, crash_loop.group_type) == (Severity.WARNING, Blame.CLIENT, kind)
+    assert (silent.blame, silent.group_type, silent.member_id in lives) == (Blame.CLIENT, kind, True)
+    for finding in (crash_loop, silent):
+        assert (finding.client_id or "").startswith(loops.client.client_id)
+        assert loops.client.client_id in finding.summary
+    assert said == []
