@@ -28,7 +28,7 @@ from coordinator_model.groups.epochs.silence import looks_for_coordinator
 from coordinator_model.groups.events import Answered, NewId, Throttled
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.sameness import CameBackDead
-from coordinator_model.rules.base import Breach, captured, sender_text, who, whom
+from coordinator_model.rules.base import Breach, captured, sender_text, the_client, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.rules.epochs import end_text
 from coordinator_model.wire import API_NAMES, error_name
@@ -87,7 +87,7 @@ def throttles(group: EpochGroupData, throttled: Throttled) -> Breach:
     member = group.members.get(exchange.member_id)
     return Breach.of_sender(
         exchange,
-        f"The broker {exchange.broker} throttles {whom(exchange.actor)} in group {group.name} for "
+        f"The broker {exchange.broker} throttles {the_client(exchange.actor)} in group {group.name} for "
         f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_us)}: "
         "its session is at risk.",
         f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(API_NAMES[exchange.api_key])}",
