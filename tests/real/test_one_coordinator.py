@@ -1,12 +1,17 @@
-"""What classic members do before a real broker that once was called a fault: they use two listeners, or give a JoinGroup up."""
+"""What classic members do before a real broker that once was called a fault of theirs, or of somebody else.
+
+They use two listeners, give a JoinGroup up, freeze beyond their sessions, or get their answers late.
+"""
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any, NamedTuple
 
 import pytest
 from kafka import KafkaConsumer
@@ -17,29 +22,86 @@ from coordinator_model.wire import ConsumerProtocolSubscription as Subscription
 from coordinator_model.wire import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
+    decode,
     encode_subscription,
 )
+from coordinator_model.wire.record import Kind
+from coordinator_model.wire.recording import read_recording
 from streaming.demo.broker import HOST, Broker, free_port
-from streaming.demo.raw_client import Connection, RawMember, find_coordinator
+from streaming.demo.processes import Child, Processes
+from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
+from tests.conformance.builds import BuildError
+from tests.conformance.libraries import LIBRARIES
 from tests.real.harness import running_tap, wait_for
+from tests.real.lab.client import Client
+from tests.real.lab.client import Kind as ClientKind
 from tests.real.lab.monitor import Monitor
+from tests.real.lab.network import Link, Network
+from tests.real.watched import OTHER_TOPIC, TOPIC, rules
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
-GROUP, TOPIC = "one-coordinator", "orders"
+GROUP = "one-coordinator"
+PARTITIONS = 4
+
+
+class TwoListeners(NamedTuple):
+    """A broker with two listeners behind one tap."""
+
+    monitor: Monitor
+    one: str  #: the tap's ``host:port`` before a listener
+    other: str
+    network: Network  #: between the tap and the other one
 
 
 @contextmanager
-def watched(folder: Path) -> Iterator[tuple[Monitor, str, str]]:
-    """A broker with two listeners behind one tap, the monitor, and the tap's two addresses."""
+def watched(folder: Path) -> Iterator[TwoListeners]:
     fronts = [f"{HOST}:{free_port()}" for _ in range(2)]
+    behind = f"{HOST}:{free_port()}"
     with (
         Broker(advertised={"PLAINTEXT": fronts[0], "OTHER": fronts[1]}, listeners={"OTHER": "PLAINTEXT"}) as broker,
+        Network([Link(behind, broker.address("OTHER"))]) as network,
         Monitor(folder / "records", Settings()) as monitor,
-        running_tap([f"{fronts[0]}={broker.address()}", f"{fronts[1]}={broker.address('OTHER')}"], monitor, cluster="seen"),
+        running_tap([f"{fronts[0]}={broker.address()}", f"{fronts[1]}={behind}"], monitor, cluster="seen"),
     ):
-        broker.create_topic(TOPIC, 4)
-        yield monitor, *fronts
+        for topic in (TOPIC, OTHER_TOPIC):
+            broker.create_topic(topic, PARTITIONS)
+        yield TwoListeners(monitor, fronts[0], fronts[1], network)
+
+
+def start(processes: Processes, kind: ClientKind, front: str, name: str, **options: Any) -> Child:
+    """A member of a client library, in a process of its own; skip the test where the library cannot be had."""
+    for library in LIBRARIES:
+        if library.name == kind:
+            try:
+                library.command()
+            except BuildError as error:
+                pytest.skip(str(error))
+    fields = {"topics": (TOPIC,), "other_topics": (TOPIC, OTHER_TOPIC), "commits": "sync", **options}
+    return processes.start(name, Client(kind=kind, bootstrap=front, group=GROUP, client_id=name, **fields).command())
+
+
+def stable_above(monitor: Monitor, members: int, generation: int) -> int:
+    """Wait until this many members share a newer generation at rest; give that."""
+
+    def reached() -> int | None:
+        known = monitor.described().get(GROUP, {})
+        at_rest = known.get("state") == "Stable" and len(known["members"]) == members
+        return known["generation"] if at_rest and known["generation"] > generation else None
+
+    newer: int = wait_for(reached, f"{members} members share a generation above {generation}", 90)
+    return newer
+
+
+def begun_above(monitor: Monitor, generation: int) -> int:
+    """Wait until a newer generation has begun; give that."""
+
+    def reached() -> int | None:
+        known: int | None = monitor.described()[GROUP]["generation"]
+        return known if known is not None and known > generation else None
+
+    newer: int = wait_for(reached, f"a generation above {generation} begins", 60)
+    return newer
 
 
 def findings(monitor: Monitor) -> dict[str, Finding]:
@@ -67,7 +129,7 @@ def consume(front: str, name: str, stop: Event) -> None:
 @pytest.mark.timeout(240)
 def test_members_of_kafka_python_on_two_listeners_of_one_broker_are_no_split_brain(tmp_path):
     stop = Event()
-    with watched(tmp_path) as (monitor, one, other):
+    with watched(tmp_path) as (monitor, one, other, _):
         members = [Thread(target=consume, args=(front, f"member-{number}", stop)) for number, front in enumerate((one, other, one))]
         for member in members:
             member.start()
@@ -91,7 +153,7 @@ def test_a_raw_client_that_gives_its_JoinGroup_up_is_a_ghost_and_no_crash_loop(t
     request = JoinGroupRequest(
         group_id=GROUP, session_timeout_ms=10_000, rebalance_timeout_ms=60_000, protocol_type="consumer", protocols=offer
     )
-    with watched(tmp_path) as (monitor, front, _):
+    with watched(tmp_path) as (monitor, front, _, _):
         coordinator = find_coordinator(front, GROUP, client_id="slow")
         with Connection(coordinator, client_id="slow") as connection:
             slow = RawMember(
@@ -110,7 +172,82 @@ def test_a_raw_client_that_gives_its_JoinGroup_up_is_a_ghost_and_no_crash_loop(t
             slow.enter()
             finding = wait_for(lambda: findings(monitor).get("R-05"), "R-05 is found", 20)
             last.close()
-        rules = set(findings(monitor))
+        said = rules(monitor)
     assert (finding.severity, finding.blame, finding.client_id) == (Severity.WARNING, Blame.CLIENT, "impatient")
     assert finding.action.startswith("Raise that client's request timeout above its rebalance timeout, 60.0 s")
-    assert not rules & {"M-13", "M-09"}
+    assert not said & {"M-13", "M-09"}
+
+
+@pytest.mark.timeout(300)
+def test_a_sarama_client_that_gives_its_JoinGroup_up_is_told_to_wait_longer_and_is_no_crash_loop(tmp_path):
+    """It speaks as before Kafka 2.2, so each JoinGroup that it gives up is one of a new member."""
+    with watched(tmp_path) as (monitor, front, _, _), Processes(tmp_path, lambda _: None) as processes:
+        with Connection(find_coordinator(front, GROUP, client_id="slow"), client_id="slow") as connection:
+            slow = RawMember(
+                connection=connection, group=GROUP, topic=TOPIC, session_timeout_ms=10_000, rebalance_timeout_ms=60_000
+            )
+            slow.enter()
+            slow.sync(share(TOPIC, PARTITIONS, [slow.member_id]))
+            start(processes, "sarama", front, "impatient", release="2.0.0", request_timeout_ms=5_000, rebalance_timeout_ms=60_000)
+
+            def given_up() -> bool:
+                slow.heartbeat()
+                time.sleep(0.2)
+                return "T-10" in findings(monitor)
+
+            wait_for(given_up, "T-10 is found", 55)
+            slow.enter()
+        finding = findings(monitor)["T-10"]
+        said = rules(monitor)
+    assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.CONFIG)
+    assert "impatient" in finding.summary
+    assert "request timeout" in finding.action
+    assert not said & {"M-13", "M-09"}
+
+
+@pytest.mark.timeout(300)
+def test_two_librdkafka_members_that_change_their_topics_in_turn_are_told_as_two(tmp_path):
+    with watched(tmp_path) as (monitor, front, _, _), Processes(tmp_path, lambda _: None) as processes:
+        members = [start(processes, "confluent-kafka", front, f"member-{number}", rebalance_timeout_ms=60_000) for number in (1, 2)]
+        generation = stable_above(monitor, 2, 0)
+        for turn in range(14):
+            members[turn % 2].signal(signal.SIGHUP)
+            generation = stable_above(monitor, 2, generation)
+        said = findings(monitor)
+    assert said["R-06"].severity is Severity.WARNING
+    assert "each of its 2 members explains" in said["R-06"].summary
+    assert "G-10" not in said
+
+
+@pytest.mark.timeout(300)
+def test_a_sarama_member_that_gets_its_generation_after_the_next_one_began_is_not_accused_of_another(tmp_path):
+    """Its answers take longer than the rebalance timeout, and the other member begins the next generation as soon as it has one."""
+    with watched(tmp_path) as (monitor, front, slow, network), Processes(tmp_path, lambda _: None) as processes:
+        times = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 500, "rebalance_timeout_ms": 1_000}
+        hurries = start(processes, "sarama", front, "hurries", **times)
+        stable_above(monitor, 1, 0)
+        start(processes, "sarama", slow, "late", **times)
+        generation = stable_above(monitor, 2, 0)
+        network.delay_answers(2.0)
+        for _ in range(30):
+            hurries.signal(signal.SIGHUP)
+            generation = begun_above(monitor, generation)
+            time.sleep(0.5)
+        network.delay_answers(0.0)
+        stable_above(monitor, 2, generation)
+        said = findings(monitor)
+    assert overtaken(tmp_path / "records", "late") > 0
+    assert "G-10" not in said
+
+
+def overtaken(recording: Path, client_id: str) -> int:
+    """How many generations a client was given after a newer one had been given to another."""
+    newest, times = 0, 0
+    with recording.open("rb") as stream:
+        for record in read_recording(stream):
+            if record.kind is not Kind.RESPONSE or record.api_key != JoinGroupRequest.API_KEY:
+                continue
+            answer = decode(record.frame, request=False, api_key=record.api_key, api_version=record.api_version).body
+            times += record.client_id == client_id and 0 < answer.generation_id < newest
+            newest = max(newest, answer.generation_id)
+    return times

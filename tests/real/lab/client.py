@@ -50,6 +50,8 @@ class Client:
     heartbeat_interval_ms: int = 1_000
     rebalance_timeout_ms: int = 12_000
     revoke_ms: int = 0  #: how long its callback takes when partitions are taken from it
+    request_timeout_ms: int | None = None  #: of sarama: how long it waits for any answer
+    release: str | None = None  #: of sarama: whose versions of the protocol it speaks
 
     @classmethod
     def of(cls, text: str) -> Client:

@@ -39,6 +39,8 @@ def main() -> None:
         session_timeout_ms=options.session_timeout_ms,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
         rebalance_timeout_ms=options.rebalance_timeout_ms,
+        request_timeout_ms=options.request_timeout_ms,
+        release=options.release,
     )
     tell("started")
     switched = 0

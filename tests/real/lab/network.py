@@ -31,6 +31,7 @@ class Network:
     def __init__(self, links: list[Link]) -> None:
         self._links = links
         self._delay_s = 0.0
+        self._answer_delay_s = 0.0
         self._writers: dict[asyncio.Task[None], tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = {}
         self._loop = asyncio.new_event_loop()
         self._started: Future[None] = Future()
@@ -71,6 +72,10 @@ class Network:
         """Hold every piece back for so long, in both directions; 0 for no longer."""
         self._delay_s = seconds
 
+    def delay_answers(self, seconds: float) -> None:
+        """Hold every piece from a broker back for so long; 0 for no longer."""
+        self._answer_delay_s = seconds
+
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
@@ -101,8 +106,8 @@ class Network:
         self._idle.clear()
         try:
             async with asyncio.TaskGroup() as both:
-                both.create_task(self._pump(client, to_broker))
-                both.create_task(self._pump(broker, to_client))
+                both.create_task(self._pump(client, to_broker, lambda: self._delay_s))
+                both.create_task(self._pump(broker, to_client, lambda: max(self._delay_s, self._answer_delay_s)))
         except* (OSError, asyncio.IncompleteReadError):
             pass  # one side closed
         finally:
@@ -113,10 +118,10 @@ class Network:
                 with contextlib.suppress(RuntimeError):  # the loop is gone
                     writer.close()
 
-    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, delay_s: Callable[[], float]) -> None:
         while piece := await source.read(_PIECE):
-            if self._delay_s:
-                await asyncio.sleep(self._delay_s)
+            if seconds := delay_s():
+                await asyncio.sleep(seconds)
             target.write(piece)
             await target.drain()
         raise asyncio.IncompleteReadError(b"", None)

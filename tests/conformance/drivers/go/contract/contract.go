@@ -28,6 +28,8 @@ type Order struct {
 	SessionTimeoutMs    int      `json:"session_timeout_ms"`
 	HeartbeatIntervalMs int      `json:"heartbeat_interval_ms"`
 	RebalanceTimeoutMs  int      `json:"rebalance_timeout_ms"`
+	RequestTimeoutMs    int      `json:"request_timeout_ms"` // of sarama alone; 0 for its default
+	Release             string   `json:"release"`            // of sarama alone: whose protocol it speaks; empty for the newest
 }
 
 // Ms gives milliseconds as a duration.

@@ -30,6 +30,16 @@ func (d *driver) Join(order contract.Order) error {
 	}
 	config := sarama.NewConfig()
 	config.Version = sarama.MaxVersion
+	if order.Release != "" {
+		version, err := sarama.ParseKafkaVersion(order.Release)
+		if err != nil {
+			return err
+		}
+		config.Version = version
+	}
+	if order.RequestTimeoutMs != 0 {
+		config.Net.ReadTimeout = contract.Ms(order.RequestTimeoutMs)
+	}
 	config.ClientID = order.ClientID
 	config.Metadata.RefreshFrequency = 2 * time.Second
 	config.Consumer.Group.Session.Timeout = contract.Ms(order.SessionTimeoutMs)
