@@ -100,11 +100,14 @@ class Continuity:
             _STOOD_STILL,
         )
 
-    def gap(self, record: MirrorRecord, groups: int) -> Interruption:
-        """Process a gap record, with which the capture reports a loss of frames; return the interruption."""
+    def gap(self, record: MirrorRecord, groups: int, learning: int) -> Interruption:
+        """Process a gap record, with which the capture reports a loss of frames; return the interruption.
+
+        :param learning: how many groups go back to learning because of it.
+        """
         words = self._loss_text(record)
         whose = f"group {record.group}" if record.group else f"all {counted(groups, 'group')} of partition {record.partition}"
-        summary = f"The capture lost {words}: {whose} back to learning."
+        summary = f"The capture lost {words}: {whose} {'back to learning' if learning else 'is followed without that request'}."
         return Interruption("V-04", "the capture lost frames", summary, f"a gap record: {words}", _remedy(record))
 
     def gap_ended(self, record: MirrorRecord, from_us: int) -> None:
@@ -176,6 +179,14 @@ def _remedy(record: MirrorRecord) -> str | None:
         return None
     is_of_records = lost.records or not (record.connection or lost.cause == Cause.ENDED)
     return None if is_of_records else _REMEDIES[_cause(lost)]
+
+
+def may_wait(record: MirrorRecord) -> bool:
+    """Return True if a gap record is about a request that may wait for its answer, on a connection of one group."""
+    try:
+        return bool(record.group and record.connection) and unpack_loss(record.frame).cause == Cause.MAY_WAIT
+    except RecordError:
+        return False
 
 
 def loss_began_us(record: MirrorRecord, now_us: int) -> int:

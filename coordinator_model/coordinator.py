@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from coordinator_model.admissions import CONVERTING, Admissions
 from coordinator_model.cluster_facts import ClusterFacts
-from coordinator_model.continuity import BLIND_US, Continuity, Interruption, loss_began_us
+from coordinator_model.continuity import BLIND_US, Continuity, Interruption, loss_began_us, may_wait
 from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.finding import Finding
@@ -284,15 +284,27 @@ class Coordinator:
         return True
 
     def _gap(self, record: MirrorRecord, found: list[Finding]) -> None:
-        """Send the groups concerned back to learning. Nothing falls due because of the time in the gap."""
+        """Send the groups concerned back to learning. Nothing falls due because of the time in the gap.
+
+        A group goes on if what is missing can only be a request of one member that changes nothing for the others.
+        """
         from_us = loss_began_us(record, self.now_us)
         if from_us > self.now_us:
             self._move_clock(from_us, found)
         concerned = [(record.cluster, record.group)] if record.group else list(self.groups)
-        self._interrupted(self._continuity.gap(record, len(self.groups)), concerned, record.at_us, found)
+        if may_wait(record):
+            concerned = [key for key in concerned if not (key in self.groups and self._waits_unseen(key, record))]
+        self._interrupted(self._continuity.gap(record, len(self.groups), len(concerned)), concerned, record.at_us, found)
         if record.at_us > self.now_us:
             self._continuity.gap_ended(record, self.now_us)
             self._move_clock(record.at_us, found)
+
+    def _waits_unseen(self, key: GroupKey, record: MirrorRecord) -> bool:
+        group, _ = self.groups.opened(key)
+        waits = group.waits_unseen(record.connection, record.at_us)
+        if waits:
+            self.groups.changed(key, record.at_us)
+        return waits
 
     def _interrupted(self, gap: Interruption | None, concerned: list[GroupKey], at_us: int, found: list[Finding]) -> None:
         if gap is None:

@@ -68,6 +68,9 @@ class GroupModel(Protocol):
     def connection_closed(self, connection: str, at_us: int) -> None:
         """Process the end of a connection."""
 
+    def waits_unseen(self, connection: str, at_us: int) -> bool:
+        """Note that a request of this connection may wait unseen; return False if only :meth:`on_gap` does it justice."""
+
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing or the group moved, so what is known may have changed unseen."""
 

@@ -169,7 +169,7 @@ class Refusals:
 
 
 class AbandonedRequest(NamedTuple):
-    """A JoinGroup or SyncGroup that was parked when its connection ended, or a SyncGroup answered REBALANCE_IN_PROGRESS.
+    """A JoinGroup or SyncGroup that was parked when its connection ended, or a SyncGroup answered REBALANCE_IN_PROGRESS, or not seen yet.
 
     The coordinator does not notice that the connection ended: the member stays parked, and its session does not run until the phase ends.
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Status
-from coordinator_model.wire.record import Kind, Loss, pack_loss
-from tests.coordinator_model.conversation import Client, Conversation
+from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
+from tests.coordinator_model.conversation import Asked, Client, Conversation
 
 SECOND_US = 1_000_000
 
@@ -147,3 +147,50 @@ def test_clocks_as_far_apart_as_configured_are_no_disorder() -> None:
     talk.now_us += 2_400_000
     talk.settle()
     assert talk.rules() == []
+
+
+def may_wait(talk: Conversation, client: Client) -> None:
+    """The next request of this client may wait, and is in the log when it is answered."""
+    talk._feed(Kind.GAP, Asked(client, -1, -1, -1), pack_loss(Loss(0, 0, talk.now_us, talk.now_us, Cause.MAY_WAIT)))
+
+
+def test_a_follower_whose_SyncGroup_may_wait_unseen_is_not_missed_and_the_leader_is() -> None:
+    talk = Conversation()
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    may_wait(talk, b)
+    assert "group g is followed without that request" in talk.the("V-04").summary
+    for _ in range(26):
+        talk.wait(1_000)
+        talk.heartbeat(a)
+    assert {finding.rule for finding in talk.findings} == {"R-02", "V-04"}
+    assert talk.the("R-02").client_id == "a"
+
+
+def test_such_a_follower_that_is_silent_when_all_are_served_is_dead() -> None:
+    talk = Conversation()
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    may_wait(talk, b)
+    talk.wait(8_000)
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+    for _ in range(9):
+        talk.wait(1_000)
+        talk.heartbeat(a)
+    assert "T-04" not in talk.rules()
+    for _ in range(6):
+        talk.wait(1_000)
+        talk.heartbeat(a)
+    assert talk.the("T-04").client_id == "b"
+
+
+def test_a_group_learns_again_where_a_JoinGroup_may_wait_unseen() -> None:
+    """It may have begun a rebalance, or be all that a join phase waits for."""
+    for unseen in ("a leader's", "one told to rejoin", "of nobody known"):
+        talk = Conversation()
+        a, b = members(talk)
+        if unseen == "one told to rejoin":
+            talk.heartbeat(b, 27)
+        may_wait(talk, {"a leader's": a, "one told to rejoin": b}.get(unseen, talk.client("c")))
+        assert "group g back to learning" in talk.the("V-04").summary
+        assert talk.group_json()["learning"] == "the capture lost frames"

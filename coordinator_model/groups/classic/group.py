@@ -169,6 +169,10 @@ class ClassicGroup(GroupData):
             self.changed = True
         self.last_record_us = max(self.last_record_us, at_us)
 
+    def waits_unseen(self, connection: str, at_us: int) -> bool:
+        """Note that a request of this connection may wait unseen; return False if only :meth:`on_gap` does it justice."""
+        return self.rebalance_history.on_unseen(self, connection, at_us)
+
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing or the group moved, so generation and membership may have changed unseen."""
         self.rebalance_events.on_gap(self, at_us, because)

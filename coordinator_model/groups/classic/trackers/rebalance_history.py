@@ -166,6 +166,26 @@ class RebalanceHistory:
         elif exchange.instance_id is not None and not exchange.member_id:
             self.nameless = dict([*self.nameless.items(), (exchange.instance_id, abandoned_request)][-OTHERS_KEPT:])
 
+    @staticmethod
+    def on_unseen(group: GroupData, connection: str, at_us: int) -> bool:
+        """Note that a SyncGroup of this connection may wait, which is not told before it is answered.
+
+        :return: False if something else may wait, which could change the group.
+        """
+        newest = group.newest_generation
+        asks = [member for member in group.present_members() if member.actor.connection == connection]
+        if newest is None or newest.unsettled_us or newest.sync_done_us is not None or len(asks) != 1:
+            return False
+        [member] = asks
+        received = member.joined_frame if member.joined == newest.generation else None
+        if received is None or member.id == newest.leader or member.synced == newest.generation:
+            return False
+        member.synced = newest.generation  # which is not to be missed
+        member.abandoned_request = AbandonedRequest(
+            SYNC_GROUP, at_us, member.instance_id, member.session_timeout_ms, member.rebalance_timeout_ms, member.actor, received
+        )
+        return True
+
     def on_late_join(self, group: GroupData, exchange: Exchange, member_id: str) -> None:
         """Note which id a JoinGroup got whose client had hung up: one that is left behind, unless the client uses it."""
         member = group.members.get(member_id)
