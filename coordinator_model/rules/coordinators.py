@@ -23,6 +23,8 @@ from coordinator_model.groups.classic.trackers.coordinator_changes import (
     TookTurns,
 )
 from coordinator_model.groups.classic.trackers.coordinator_records import LostCoordinator, Signs
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
@@ -196,7 +198,7 @@ def _mismatched(group: ClassicGroup, mismatched: Mismatched) -> Breach:
 _SESSIONS_TO_COME_BACK = 2  # a client with a new member id waits for the end of its old session
 
 
-def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
+def _no_coordinator(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     lost = group.coordinator_changes.lost
     if lost is None or not (lost.searching or (not lost.returned_us and group.coordinator_changes.lost_with_others(group))):
         return
@@ -212,11 +214,11 @@ def _no_coordinator(group: ClassicGroup) -> Iterator[Due]:
         and group.last_record_us < lost.returned_us + _SESSIONS_TO_COME_BACK * lost.session_ms * 1_000
     ):
         # One microsecond later for each member, so that each return is another occurrence and updates the text.
-        due_us = lost.returned_us + len(_came_back(group, lost))
+        due_us = lost.returned_us + _came_back(group, lost)
         yield Due(due_us, "", Severity.WARNING, lambda: _returned_coordinator(group, lost))
 
 
-def _may_be_sent_right(group: ClassicGroup, exchange: Exchange, lost: LostCoordinator) -> bool:
+def _may_be_sent_right(group: ClassicGroup | EpochGroupData, exchange: Exchange, lost: LostCoordinator) -> bool:
     """Return True if a request was sent to a broker that may be the one which FindCoordinator named last."""
     named = group.coordinator_changes.named
     if exchange.api_key == FIND_COORDINATOR:
@@ -228,15 +230,17 @@ def _may_be_sent_right(group: ClassicGroup, exchange: Exchange, lost: LostCoordi
     return known in {"", named[0]}
 
 
-def _came_back(group: ClassicGroup, lost: LostCoordinator) -> list[Member]:
-    """Return the members at the loss of the coordinator whose clients were accepted since, under any id."""
-    since = [member for member in group.present_members() if (member.proven_us or 0) >= lost.returned_us]
-    clients = {member.actor.named for member in since}
-    members = [group.members[id_] for id_ in lost.members if id_ in group.members]
-    return [member for member in members if member.actor.named in clients]
+def _came_back(group: ClassicGroup | EpochGroupData, lost: LostCoordinator) -> int:
+    """Return of how many members at the loss of the coordinator the clients were accepted since, under any id."""
+    clients = {member.actor.named for member in group.present_members() if _accepted_us(member) >= lost.returned_us}
+    return sum(id_ in group.members and group.members[id_].actor.named in clients for id_ in lost.members)
 
 
-def _lost_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
+def _accepted_us(member: Member | EpochMember) -> int:
+    return member.accepted_us if isinstance(member, EpochMember) else member.proven_us or 0
+
+
+def _lost_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinator) -> Breach:
     members, looking = counted(len(lost.members), "member"), counted(len(lost.searching), "client")
     waited = seconds(lost.session_ms * 500)
     seen = "no frame of the group was captured since"
@@ -266,8 +270,8 @@ def _lost_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
     )
 
 
-def _returned_coordinator(group: ClassicGroup, lost: LostCoordinator) -> Breach:
-    back = len(_came_back(group, lost))
+def _returned_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinator) -> Breach:
+    back = _came_back(group, lost)
     broker = group.broker if back else "a broker"  # the first accepted client shows which one
     count = len(lost.members)
     members = f"{counted(count, 'member')} {'is' if 1 in {back, count} else 'are'}"

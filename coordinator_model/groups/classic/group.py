@@ -81,6 +81,7 @@ TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
 REMOVED_MEMBERS_KEPT: Final = 32
 GIVEN_UP_KEPT: Final = 32
 
+_USUAL_SESSION_MS: Final = 45_000  #: default session.timeout.ms, for members whose own is not known
 _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refused": REFUSED}
 
 
@@ -164,7 +165,9 @@ class ClassicGroup(GroupData):
         ):
             self.unconnected_us = at_us
             self.member_identity.on_no_connection()
-            self.coordinator_changes.on_no_connection(self, at_us)
+            stay = (member for member in self.present_members() if not member.leaving)
+            sessions_ms = {member.id: member.session_timeout_ms or _USUAL_SESSION_MS for member in stay}
+            self.coordinator_changes.on_no_connection(self, at_us, sessions_ms)
         if line is not None and line.outstanding:
             self.changed = True
         self.last_record_us = max(self.last_record_us, at_us)

@@ -183,6 +183,10 @@ class EpochGroup(EpochGroupData):
                 member.disconnected_us = at_us
                 member.heartbeat_us = 0
         self.connections.pop(connection, None)
+        if not any(member.accepted_us and member.actor.connection in self.connections for member in self.members.values()):
+            stay = (member for member in self.present_members() if not member.leaving)
+            sessions_ms = {member.id: self.shortest_session_ms(member) for member in stay}
+            self.coordinator_changes.on_no_connection(self, at_us, sessions_ms)
         self.last_record_us = max(self.last_record_us, at_us)
         self.note_state(at_us)
 

@@ -22,6 +22,7 @@ _CLIENTS_KEPT: Final = 32
 def on_request(group: EpochGroupData, exchange: Exchange) -> None:
     """Note that a client looks for its coordinator or has found it, or that a LeaveGroup names members."""
     if exchange.api_key == FIND_COORDINATOR:
+        group.coordinator_changes.searched(group, exchange)
         client = client_text(exchange.actor)
         group.searches.pop(client, None)
         group.searches[client] = exchange.inv_us

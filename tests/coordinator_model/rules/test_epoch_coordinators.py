@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Blame, Severity, Status
+from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.test_epochs import alone
@@ -158,6 +158,70 @@ def test_C_13_allows_a_coordinator_that_is_there_after_some_seconds() -> None:
     a = alone(talk)
     beats_on(talk, a, 20, 15)
     talk.live([a], 30)
+    assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- C-14
+
+
+def lost(talk: Epochs) -> list[Client]:
+    """Two members whose coordinator has just died."""
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 1, foo(0, 1))
+    talk.joins(b, 2, {})
+    talk.beats(a, 2)
+    talk.live([a, b], 30)
+    for client in (a, b):
+        talk.close(client)
+    return [a, b]
+
+
+def search(talk: Epochs, clients: list[Client], seconds: int) -> None:
+    """They ask another broker every second, which names the dead one still."""
+    others = [Client(talk, client.name, "2") for client in clients]
+    for _ in range(seconds):
+        talk.wait(1_000)
+        for other in others:
+            talk.find_coordinator(other)
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_C_14_warns_once_of_a_group_with_epochs_that_lost_its_coordinator(*, restored: bool) -> None:
+    talk = Epochs()
+    clients = lost(talk)
+    if restored:
+        talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    search(talk, clients, 40)
+    assert talk.rules() == ["C-14"]
+    finding = talk.the("C-14")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.BROKER)
+    assert finding.summary == (
+        "Group g has had no coordinator for more than 22.5 s, since it lost 1: its 2 members cannot heartbeat, commit or rejoin; "
+        "2 clients ask for a coordinator."
+    )
+    again = [client.reconnected("2") for client in clients]
+    talk.live(again, 180)
+    assert talk.rules() == ["C-14"]
+    assert talk.the("C-14").status is Status.RESOLVED
+    assert talk.the("C-14").summary == (
+        "Group g had no coordinator for 40.1 s after it lost 1; 2 answers now, and 2 of its 2 members are back."
+    )
+
+
+def test_C_14_allows_a_coordinator_that_a_group_with_epochs_finds_within_half_a_session() -> None:
+    talk = Epochs()
+    clients = lost(talk)
+    search(talk, clients, 15)
+    talk.live([client.reconnected("2") for client in clients], 60)
+    assert talk.rules() == []
+
+
+def test_C_14_allows_members_with_epochs_that_have_all_left() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.leaves(a)
+    talk.close(a)
+    talk.wait(60_000)
     assert talk.rules() == []
 
 

@@ -8,7 +8,7 @@ persisted with the leader's assignment*, not when it is issued: only a persisted
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
@@ -62,7 +62,6 @@ SAME_SPELL_US: Final = 30_000_000  #: clients that must wait retry within second
 CONNECTIONS_KEPT: Final = 4
 TENURES_KEPT: Final = 3
 ROSTER_KEPT: Final = 64
-USUAL_SESSION_MS: Final = 45_000  #: default session.timeout.ms, for members whose own is not known
 
 
 # ---------------------------------------------------------------------------------------------------- events
@@ -167,8 +166,8 @@ class CoordinatorChanges:
     lost: LostCoordinator | None = None  #: the latest
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
-        if exchange.api_key == FIND_COORDINATOR and self.lost is not None and not self.lost.returned_us:
-            self._searched(group, exchange, self.lost)
+        if exchange.api_key == FIND_COORDINATOR:
+            self.searched(group, exchange)
         if exchange.api_key in COMMITS and next(group.present_members(), None) is None:
             group.changed = True  # nothing else schedules the timers of a group without members
         return NOTHING
@@ -217,17 +216,16 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ loss of the coordinator
 
-    def on_no_connection(self, group: GroupData, at_us: int) -> None:
-        """Process the end of the last connection of a member."""
-        if self.lost is not None and not self.lost.returned_us:
+    def on_no_connection(self, group: Followed, at_us: int, sessions_ms: Mapping[str, int]) -> None:
+        """Process the end of the last connection of a member.
+
+        :param sessions_ms: member id → session timeout, of those that have not asked to leave.
+        """
+        if self.is_away or not sessions_ms:
             return
-        members = [member for member in group.present_members() if not member.leaving]
-        if members:
-            sessions_ms = [member.session_timeout_ms for member in members if member.session_timeout_ms is not None]
-            ids = tuple(member.id for member in members)
-            session_ms = min(sessions_ms, default=USUAL_SESSION_MS)
-            self.lost = LostCoordinator(at_us, group.broker, ids, session_ms, node_id=self.named[0] if self.named else "")
-            note_lost(group, at_us)
+        node_id = self.named[0] if self.named else ""
+        self.lost = LostCoordinator(at_us, group.broker, tuple(sessions_ms), min(sessions_ms.values()), node_id=node_id)
+        note_lost(group, at_us)
 
     @property
     def is_away(self) -> bool:
@@ -236,11 +234,11 @@ class CoordinatorChanges:
 
     def returned(self, group: Followed, exchange: Exchange) -> None:
         """Note that a broker accepted a client."""
-        if self.lost is not None and not self.lost.returned_us:
+        if self.lost is not None and self.is_away:
             self.lost = self.lost._replace(returned_us=exchange.res_us, asked_us=exchange.inv_us)
             group.changed = True
 
-    def lost_with_others(self, group: GroupData) -> bool:
+    def lost_with_others(self, group: Followed) -> bool:
         """Return True if several clients lost their connections to the coordinator at once, so that none need have crashed.
 
         They are members of this group, or of others with the same coordinator.
@@ -254,13 +252,14 @@ class CoordinatorChanges:
         """Return True if the member is one of the clients of :meth:`lost_with_others`."""
         return self.lost is not None and member.id in self.lost.members and self.lost_with_others(group)
 
-    def _searched(self, group: GroupData, exchange: Exchange, lost: LostCoordinator) -> None:
+    def searched(self, group: Followed, exchange: Exchange) -> None:
         """Process a FindCoordinator of a client of the group, after all members lost their connections.
 
         A live client sends it within a second or two. If none does for half a session timeout, the processes had ended, and a later
         FindCoordinator is from a restarted one.
         """
-        if not lost.searching and exchange.inv_us > lost.since_us + lost.session_ms * 500:
+        lost = self.lost
+        if lost is None or lost.returned_us or (not lost.searching and exchange.inv_us > lost.since_us + lost.session_ms * 500):
             return
         client = exchange.actor.named
         members = (group.members[id_].actor for id_ in lost.members if id_ in group.members)

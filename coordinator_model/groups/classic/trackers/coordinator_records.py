@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.coordinator_addresses import Coordinated
@@ -17,6 +18,10 @@ class Followed(Coordinated, Protocol):
     settings: Settings
     changed: bool
     incarnation: int
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        """Member id → member."""
 
 
 class ErrorStreak(NamedTuple):
