@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator_model import wire
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epochs import INTERVAL_MS, RT_MS, Epochs
+from tests.coordinator_model.epochs import INTERVAL_MS, RT_MS, TOPICS, Epochs
 
 Tasks = tuple[int, ...]
 _SOURCE = wire.StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=("payments",))
@@ -112,3 +112,59 @@ class Shares(Epochs):
             for client in clients:
                 self.shares(client, client.generation, client.generation)
             self.wait(5_000)
+
+
+# ---------------------------------------------------------------------------------------------------- groups of any type
+
+
+def heartbeat_of(talk: Epochs, client: Client, epoch: int | None = None, **fields: Any) -> Any:
+    """A heartbeat of the type of group, which says nothing new unless its epoch is 0; the client's own unless given."""
+    at = client.generation if epoch is None else epoch
+    if isinstance(talk, Streams):
+        return talk.entry(client, **fields) if at == 0 else talk.task_beat(client, at, **fields)
+    if isinstance(talk, Shares):
+        names = ("foo",) if at == 0 else None
+        ids = {"group_id": talk.group, "member_id": client.member_id, "member_epoch": at}
+        return wire.ShareGroupHeartbeatRequest(**{**ids, "subscribed_topic_names": names, **fields})
+    return talk.beat_request(client, at, **{**(talk.join_fields() if at == 0 else {}), **fields})
+
+
+_FIRST: dict[type, dict[str, Any]] = {
+    wire.ConsumerGroupHeartbeatResponse: {"assignment": wire.ConsumerGroupHeartbeatResponseAssignment()},
+    wire.ShareGroupHeartbeatResponse: {
+        "assignment": wire.ShareGroupHeartbeatResponseAssignment(
+            topic_partitions=(wire.ShareGroupHeartbeatResponseTopicPartitions(topic_id=TOPICS["foo"], partitions=(0,)),)
+        )
+    },
+    wire.StreamsGroupHeartbeatResponse: {"active_tasks": (), "standby_tasks": (), "warmup_tasks": ()},
+}
+
+
+def answer_to(request: Any, epoch: int | None = None, *, error: int = 0, throttle_ms: int = 0) -> Any:
+    """Its answer: the same epoch unless another is given, and nothing for one that joins; a share member has foo-0."""
+    body = {
+        wire.ConsumerGroupHeartbeatRequest: wire.ConsumerGroupHeartbeatResponse,
+        wire.ShareGroupHeartbeatRequest: wire.ShareGroupHeartbeatResponse,
+        wire.StreamsGroupHeartbeatRequest: wire.StreamsGroupHeartbeatResponse,
+    }[type(request)]
+    if error:
+        return body(error_code=error, throttle_time_ms=throttle_ms)
+    return body(
+        member_id=request.member_id,
+        member_epoch=request.member_epoch if epoch is None else epoch,
+        heartbeat_interval_ms=INTERVAL_MS,
+        throttle_time_ms=throttle_ms,
+        **(_FIRST[body] if request.member_epoch == 0 else {}),
+    )
+
+
+def heartbeats(
+    talk: Epochs, client: Client, epoch: int | None = None, answered: int | None = None, *, error: int = 0, **fields: Any
+) -> None:
+    """Ask and answer; the client goes on at the epoch that it was answered."""
+    talk.wait(20)
+    request = heartbeat_of(talk, client, epoch, **fields)
+    reply = answer_to(request, answered, error=error)
+    talk.call(client, request, reply)
+    if not error:
+        client.generation = max(reply.member_epoch, 0)
