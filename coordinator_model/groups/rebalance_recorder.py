@@ -9,7 +9,7 @@ it differ by type of group: :mod:`~coordinator_model.groups.classic.rebalance_ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -74,6 +74,26 @@ class Identity(NamedTuple):
             "client_id": self.client_id,
             "client_address": self.address or None,
         }
+
+
+class MemberSettings(NamedTuple):
+    """What a member has told of its configuration; None for what is on no wire, as the session timeout of a member with an epoch."""
+
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    assignors: tuple[str, ...] = ()  #: those that it offers, its favourite first
+    software: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "session_timeout_ms": self.session_timeout_ms,
+            "rebalance_timeout_ms": self.rebalance_timeout_ms,
+            "assignors": list(self.assignors),
+            "client_software": self.software or None,
+        }
+
+
+NOTHING_TOLD: Final = MemberSettings()
 
 
 @dataclass(slots=True)
@@ -172,13 +192,14 @@ class OpenRebalance:
         """False in a group with epochs, whose members come to the newest one without waiting for each other."""
         return self.generation is None or bool(self.completed_us)
 
-    def as_json(self, members: Sequence[MemberProgress], ended_us: int) -> dict[str, Any]:
+    def as_json(self, members: Sequence[MemberProgress], settings: Mapping[str, MemberSettings], ended_us: int) -> dict[str, Any]:
         """Return the fields of ``rebalance_finished`` except those about partitions.
 
         :param members: those that took part.
+        :param settings: by member id.
         """
         took_part = sorted(members, key=lambda one: (one.joined_us or ended_us, one.identity.member_id))
-        shown = [one.as_json() for one in took_part]
+        shown = [{**one.as_json(), **settings.get(one.identity.member_id, NOTHING_TOLD).as_json()} for one in took_part]
         if self.has_phases:
             last = next((one for one in reversed(took_part) if one.joined_us), None)
         else:
@@ -269,6 +290,8 @@ class Recorder:
         ended: str,
         *,
         members: list[MemberProgress],
+        settings: Mapping[str, MemberSettings],
+        assignor: str | None,
         moved: Moved | None,
         waited: Iterable[WaitedFor],
         frame: FramePlace | None,
@@ -276,19 +299,22 @@ class Recorder:
         """Note that the rebalance is over, and why.
 
         :param members: those that took part.
+        :param settings: theirs, by member id.
+        :param assignor: which the coordinator chose of those that all members offer; None if there is none, or it is not known.
         :param moved: None if it is not known.
         :param waited: for whom others waited.
         """
         current, self.current = self.current, None
         assert current is not None
         details = {
-            **current.as_json(members, at_us),
+            **current.as_json(members, settings, at_us),
             "ended": ended,
             "partitions_moved": moved and moved.moved,
             "partitions_stayed": moved and moved.stayed,
             "unheld": moved and moved.unheld,
             "never_came_back": [one.as_json() for one in self.lost.values()],
             "waited_for": _longest_first(waited),
+            "assignor": assignor,
         }
         self.lost = {}
         cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(us for _, _, us in moved.unheld_us) if moved else 0)

@@ -30,10 +30,12 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
 from coordinator_model.groups.rebalance_recorder import (
     NO_MEMBERS,
+    NOTHING_TOLD,
     PARTITIONS_KEPT,
     SERVED,
     Identity,
     MemberProgress,
+    MemberSettings,
     Moved,
     OpenRebalance,
     Recorder,
@@ -324,8 +326,17 @@ class RebalanceEvents(Recorder):
         came = {one.identity.holder for one in members}
         self.lost = {holder: one for holder, one in self.lost.items() if holder not in came}
         moved = None if current.generation is None else self._hand_over(current, members, ended, at_us)
-        waited = waited_for(group, current, at_us)
-        self.end(group, at_us, ended, members=members, moved=moved, waited=waited, frame=frame)
+        self.end(
+            group,
+            at_us,
+            ended,
+            members=members,
+            settings={one.identity.member_id: _settings_of(group, one.identity.member_id) for one in members},
+            assignor=_assignor_of(group, current),
+            moved=moved,
+            waited=waited_for(group, current, at_us),
+            frame=frame,
+        )
 
     def _hand_over(self, current: OpenRebalance, members: list[MemberProgress], ended: str, at_us: int) -> Moved | None:
         """Let each member hold what it was served; return what moved, None if that is not known."""
@@ -374,6 +385,18 @@ def _took_part(group: GroupData, current: OpenRebalance) -> list[MemberProgress]
         actor = member.actor if member is not None else NOBODY
         found.append(known or MemberProgress(Identity.of(id_, instance_id, actor)))
     return found
+
+
+def _settings_of(group: GroupData, member_id: str) -> MemberSettings:
+    member = group.members.get(member_id)
+    if member is None:
+        return NOTHING_TOLD
+    return MemberSettings(member.session_timeout_ms, member.rebalance_timeout_ms, member.protocols, member.actor.software)
+
+
+def _assignor_of(group: GroupData, current: OpenRebalance) -> str | None:
+    newest = group.newest_generation
+    return newest.protocol if newest is not None and newest.generation == current.generation else None
 
 
 def _identity_of(group: GroupData, exchange: Exchange) -> Identity:

@@ -32,6 +32,7 @@ from coordinator_model.groups.rebalance_recorder import (
     Awaited,
     Identity,
     MemberProgress,
+    MemberSettings,
     Moved,
     OpenRebalance,
     Recorder,
@@ -377,7 +378,20 @@ class EpochEvents(Recorder):
         self.free = {each: ("", max(at_us, since_us)) for each, (_, since_us) in self.free.items()}
         self.before, self.unheld_us = {}, {}
         waited = waited_for(current, present, at_us) if group.traits.exclusive else []
-        self.end(group, at_us, ended, members=members, moved=moved, waited=waited, frame=frame)
+        settings = {
+            one.id: MemberSettings(one.session_timeout_ms, one.rebalance_timeout_ms, software=one.actor.software) for one in present
+        }
+        self.end(
+            group,
+            at_us,
+            ended,
+            members=members,
+            settings=settings,
+            assignor=None,
+            moved=moved,
+            waited=waited,
+            frame=frame,
+        )
 
     def _moved(self, group: Watched, present: list[EpochMember], at_us: int) -> Moved:
         """Return which partitions have another holder than before the rebalance; what nobody holds yet counts until now."""

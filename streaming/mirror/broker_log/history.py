@@ -21,7 +21,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     SESSION_EXPIRED,
     STATIC_RETURNED,
 )
-from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, SERVED
+from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, NOTHING_TOLD, SERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -236,7 +236,7 @@ class CoordinatorHistory:
                     "join_ms": _ms(current.began_us, stabilized_us) if stabilized_us else None,
                     "sync_ms": _ms(stabilized_us, at_us) if stabilized_us and ended == SERVED else None,
                     "took_ms": _ms(current.began_us, at_us) if took else None,
-                    "members": [{**_member(group, id_), **_UNKNOWN_TIMES} for id_ in ids],
+                    "members": [{**_member(group, id_), **_UNKNOWN_TIMES, **NOTHING_TOLD.as_json()} for id_ in ids],
                     "last_member": None,
                     "cost_member_seconds": None,
                     "ended": ended,
@@ -245,6 +245,7 @@ class CoordinatorHistory:
                     "unheld": None,
                     "never_came_back": [],
                     "waited_for": [],
+                    "assignor": None,
                     "source": SOURCE,
                 },
             )

@@ -150,6 +150,16 @@ def test_an_eager_rebalance_stops_everybody(talk: Timed, pair: tuple[Client, Cli
     assert told["b-id"] == "2023-11-14T22:13:32.000000Z"
 
 
+def test_members_are_told_with_what_they_said_of_their_configuration(talk: Timed, pair: tuple[Client, Client]) -> None:
+    a, _ = pair
+    talk.completes([talk.asks_to_join(a, 5_000)], 2, 5_100)
+    talk.syncs(5_200, {a: (5_300, (0, 1, 2))})
+    record = talk.finished()
+    [member] = record["members"]
+    assert (member["session_timeout_ms"], member["rebalance_timeout_ms"]) == (10_000, 20_000)
+    assert (member["assignors"], member["client_software"], record["assignor"]) == (["range"], "test 1.0", "range")
+
+
 def test_a_cooperative_rebalance_stops_only_what_moves(talk: Timed, pair: tuple[Client, Client]) -> None:
     a, b = pair
     talk.told_to_rejoin(a, 10_000)
