@@ -155,7 +155,8 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     if member.gone and member.removed_us < exchange.inv_us:
         return frozenset({Sender.OUTSIDER}) | others
     if member.removed == "aside" and member.removed_us < exchange.inv_us:
-        return frozenset({Sender.AWAY, Sender.OUTSIDER}) | _OF_ANOTHER
+        comes_back = exchange.generation == JOIN_EPOCH and _is_released(group, exchange)
+        return frozenset({Sender.AWAY, Sender.OUTSIDER}) | (_NO_SENDER if comes_back else _OF_ANOTHER)
     if not member.present:
         return _ANY_SENDER
     own = _own_senders(member)
@@ -187,11 +188,10 @@ def _instance_senders(group: EpochGroupData, exchange: Exchange) -> frozenset[Se
 
 
 def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
-    """Return True if another member held the instance id last, and has left it for whoever comes."""
+    """Return True if the member that held the instance id last has left it for whoever comes."""
     holder = group.members.get(group.instances.get(exchange.instance_id or "", ""))
     return (
         holder is not None
-        and holder.id != exchange.member_id
         and (holder.removed == "aside" or holder.classic)
         and max(holder.removed_us, holder.epoch_us) < exchange.inv_us
         and exchange.gap_free

@@ -318,6 +318,11 @@ def released_instance_id_refused_in_mid_life(talk: Epochs) -> None:
     talk.refused_join(talk.member("b", "i"), 111)
 
 
+def released_instance_id_refused_in_mid_life_to_its_holder(talk: Epochs) -> None:
+    static = in_mid_life(talk)
+    talk.refused_join(static.reconnected(), 111)
+
+
 def released_instance_id_refused_after_a_gap(talk: Epochs) -> None:
     holder, other = static_pair(talk)
     talk.gap()
@@ -531,6 +536,7 @@ UNLAWFUL: dict[str, dict[Conversation, tuple[type[Epochs], ...]]] = {
     "E-18": {
         healthy_member_told_that_it_is_none: ALL,
         released_instance_id_refused_in_mid_life: OF_CONSUMERS,
+        released_instance_id_refused_in_mid_life_to_its_holder: OF_CONSUMERS,
         released_instance_id_refused_after_a_gap: OF_CONSUMERS,
     },
     "E-14": {
