@@ -459,6 +459,27 @@ def coordinator_moves_twice_as_brokers_are_restarted(talk: Epochs) -> None:
     coordinator_moves(talk, 2, 60)
 
 
+def looks_for_its_coordinator(talk: Epochs, seconds: int) -> None:
+    """All connections end at once, and the clients ask another broker, which names the dead one still, until one takes over."""
+    clients = known(talk, "a", "b")
+    for client in clients:
+        talk.close(client)
+    elsewhere = [client.reconnected("2") for client in clients]
+    for _ in range(seconds):
+        talk.wait(1_000)
+        for client in elsewhere:
+            talk.find_coordinator(client)
+    lives(talk, elsewhere, 20)
+
+
+def coordinator_lost_for_long(talk: Epochs) -> None:
+    looks_for_its_coordinator(talk, 35)
+
+
+def coordinator_lost_for_seconds(talk: Epochs) -> None:
+    looks_for_its_coordinator(talk, 15)
+
+
 def answered_after(talk: Epochs, ms: int, throttle_ms: int = 0) -> None:
     (a,) = known(talk, "a")
     request = heartbeat_of(talk, a)
@@ -567,6 +588,7 @@ UNLAWFUL: dict[str, dict[Conversation, tuple[type[Epochs], ...]]] = {
     "C-05": {two_brokers_in_turns: ALL},
     "C-06": {keeps_loading: ALL},
     "C-13": {keeps_away: ALL},
+    "C-14": {coordinator_lost_for_long: ALL},
     "T-06": {answered_after_a_third_of_the_session: ALL},
 }
 LAWFUL: dict[Conversation, tuple[type[Epochs], ...]] = {
@@ -586,6 +608,7 @@ LAWFUL: dict[Conversation, tuple[type[Epochs], ...]] = {
     coordinator_moves_twice_as_brokers_are_restarted: ALL,
     loads_for_seconds: ALL,
     away_for_seconds: ALL,
+    coordinator_lost_for_seconds: ALL,
     answered_after_seconds: ALL,
     throttled_for_a_third_of_the_session: ALL,
     two_brokers_of_which_each_says_that_it_is_not_the_coordinator: ALL,
