@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import secrets
-from hashlib import blake2s
+from hashlib import shake_256
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator_model.wire import DecodeError, decode
@@ -285,10 +285,7 @@ class Anonymiser:
         return kept + self._noise(value[len(kept) :])
 
     def _noise(self, value: bytes) -> bytes:
-        digest = b"".join(
-            blake2s(value, key=self._secret, salt=number.to_bytes(8, "big")).digest() for number in range(len(value) // 32 + 1)
-        )
-        return digest[: len(value)]
+        return shake_256(self._secret + value).digest(len(value))
 
 
 def _pseudonym(kind: str, number: int) -> str:
