@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
-from coordinator_model.groups.classic import answers
-from coordinator_model.groups.protocol import classic as protocol
-from coordinator_model.groups.protocol.classic import APIS, Row, deciding, rows
+from coordinator_model.groups.protocol import judge
+from coordinator_model.groups.protocol.classic import TABLE
+from coordinator_model.groups.protocol.table import Row, deciding
 from coordinator_model.wire.constants import FIND_COORDINATOR
 from tests import epoch_cells
 from tests.coordinator_model.groups.classic import test_protocol, verdict_cases
@@ -54,17 +54,17 @@ class Change(NamedTuple):
 
     @property
     def api_keys(self) -> tuple[int, ...]:
-        own = APIS.get(self.row.name[0])
+        own = TABLE.apis.get(self.row.name[0])
         return tuple(verdict_cases.APIS) if own is None else (own,)
 
 
 def every() -> Iterator[Change]:
-    for row in protocol.ROWS:
+    for row in TABLE.rows:
         yield Change(row, REMOVED, None)
         if len(row.answers) > 1:
             for code in sorted(row.answers):
                 yield Change(row, f"answer {code}", row._replace(answers=row.answers - {code}))
-        if row.is_unseen or APIS.get(row.name[0]) == FIND_COORDINATOR:
+        if row.is_unseen or TABLE.apis.get(row.name[0]) == FIND_COORDINATOR:
             yield from _of_no_phase(row)
         else:
             yield from (Change(row, what, changed) for what, changed in changes(row))
@@ -87,7 +87,7 @@ def _of_no_phase(row: Row) -> Iterator[Change]:
 
 @cache
 def _table(api_key: int) -> tuple[Row, ...]:
-    return tuple(row for row in rows(api_key) if not row.is_unseen)
+    return tuple(row for row in TABLE.of(api_key) if not row.is_unseen)
 
 
 @cache
@@ -127,7 +127,7 @@ def is_noticed_by_reference(change: Change) -> bool:
 @contextmanager
 def changed_table(change: Change) -> Iterator[None]:
     """Let the model judge by the changed table."""
-    whole = protocol.ROWS
+    whole = TABLE.rows
     after = tuple(one for row in whole if (one := change.changed if row is change.row else row) is not None)
     _set(after)
     try:
@@ -137,13 +137,13 @@ def changed_table(change: Change) -> Iterator[None]:
 
 
 def _set(table: tuple[Row, ...]) -> None:
-    protocol.ROWS = table  # type: ignore[misc]
-    for cached in (rows, answers.ways, answers.unseen):
+    TABLE.rows = table
+    for cached in (judge.ways, judge.shown, judge.unseen):
         cached.cache_clear()
 
 
 def is_noticed_by_verdicts(change: Change) -> bool:
-    errors = {api_key: sorted({code for row in rows(api_key) for code in row.answers}) for api_key in change.api_keys}
+    errors = {api_key: sorted({code for row in TABLE.of(api_key) for code in row.answers}) for api_key in change.api_keys}
     with changed_table(change):
         return any(
             next(verdict_cases.disagreements(scene, api_key, errors[api_key]), None) is not None
@@ -162,7 +162,7 @@ def main() -> None:
     counted = [change for change in all_changes if not is_equivalent(change)]
     by_reference = {change for change in counted if is_noticed_by_reference(change)}
     print(
-        f"{len(all_changes)} changes of {len(protocol.ROWS)} rows, {len(all_changes) - len(counted)} of them without any difference; "
+        f"{len(all_changes)} changes of {len(TABLE.rows)} rows, {len(all_changes) - len(counted)} of them without any difference; "
         f"the reference notices {len(by_reference)} of {len(counted)}",
         flush=True,
     )

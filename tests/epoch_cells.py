@@ -10,9 +10,10 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from coordinator_model.groups.protocol.epochs import APIS, RELEASES, ROWS, Condition, Epoch, Moment, Row, Sender, answers_at, rows
+from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
+from coordinator_model.groups.protocol.table import Moment, Row
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
-from tests.coordinator_model.groups.epochs.test_epoch_protocol import SAID, SINCE, STATIC, disagreements
+from tests.coordinator_model.groups.epochs.test_epoch_protocol import RELEASES, SAID, SINCE, STATIC, answers_at, disagreements
 
 _VERSIONS = {OFFSET_COMMIT: (8, 9), STREAMS_GROUP_HEARTBEAT: (0,)}
 
@@ -29,23 +30,23 @@ class Change(NamedTuple):
 
     @property
     def api_key(self) -> int:
-        return APIS[self.row.name[0]]
+        return TABLE.apis[self.row.name[0]]
 
     @property
     def table(self) -> tuple[Row, ...]:
         """The rows of its API, with the change."""
-        own = rows(self.api_key)
+        own = TABLE.of(self.api_key)
         return tuple(one for row in own if (one := self.changed if row is self.row else row) is not None)
 
 
 def every() -> Iterator[Change]:
     """Remove each row and each of several answers, and narrow or widen each cell by one value."""
-    for row in ROWS:
+    for row in TABLE.rows:
         yield Change(row, "removed", None)
         if len(row.answers) > 1:
             for code in sorted(row.answers):
                 yield Change(row, f"answer {code}", row._replace(answers=row.answers - {code}))
-        for column, values in (("senders", Sender), ("epochs", Epoch)):
+        for column, values in (("senders", Sender), ("generations", Epoch)):
             own = getattr(row, column) or frozenset(values)
             for value in values:
                 if changed := own ^ {value}:  # an empty cell would be any
@@ -93,7 +94,7 @@ def possible(api_key: int) -> tuple[Moment, ...]:
 
 def is_equivalent(change: Change) -> bool:
     """Return True if the change makes no difference at any moment that there can be."""
-    before, after = rows(change.api_key), change.table
+    before, after = TABLE.of(change.api_key), change.table
     return all(answers_at(before, moment) == answers_at(after, moment) for moment in possible(change.api_key))
 
 
@@ -107,7 +108,7 @@ def share_noticed() -> float:
     counted = [change for change in all_changes if not is_equivalent(change)]
     alive = [change for change in counted if not is_noticed(change)]
     print(
-        f"groups with epochs: {len(all_changes)} changes of {len(ROWS)} rows, {len(all_changes) - len(counted)} without any difference"
+        f"groups with epochs: {len(all_changes)} changes of {len(TABLE.rows)} rows, {len(all_changes) - len(counted)} without any difference"
     )
     for change in alive:
         print(f"    nobody notices: {change}")

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import StrEnum
 from inspect import cleandoc, getsource
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model import rules
 from coordinator_model.groups.classic import state
 from coordinator_model.groups.classic.state import Observation, State, after
 from coordinator_model.groups.protocol import classic as protocol
 from coordinator_model.groups.protocol import epochs as epochs_protocol
+from coordinator_model.groups.protocol.table import Row, Table
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 from coordinator_model.rules.protocol_rows import ROWS_OF
 from coordinator_model.wire import API_NAMES
@@ -40,11 +40,6 @@ FAMILIES: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-def _words(*kinds: type[StrEnum]) -> dict[str, str]:
-    """Return the words of a table's cells, and what they mean: the comment beside each in the source."""
-    return {word: meaning for kind in kinds for word, meaning in re.findall(r'= "([\w-]+)"  #: (.*)', getsource(kind))}
-
-
 class ProtocolTable(NamedTuple):
     """The protocol of groups of some types: which answer a coordinator gives, in which state, to whom."""
 
@@ -52,23 +47,30 @@ class ProtocolTable(NamedTuple):
     page: str  #: in ``docs``
     module: ModuleType
     phases: str  #: what the letters of the column *phase* mean, empty if there is none
-    words: dict[str, str]  #: of the cells
 
     @property
-    def rows(self) -> tuple[Any, ...]:
-        return self.module.ROWS  # type: ignore[no-any-return]
+    def table(self) -> Table:
+        return self.module.TABLE  # type: ignore[no-any-return]
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.module.COLUMNS  # type: ignore[no-any-return]
+    def words(self) -> dict[str, str]:
+        """The words of the cells, and what they mean: the comment beside each in the source."""
+        used = {word for row in self.table.rows for cell in row.cells for word in cell.split()}
+        meanings = {
+            word: meaning
+            for kind in self.table.words.values()
+            for word, meaning in re.findall(r'= "([\w-]+)"  #: (.*)', getsource(kind))
+            if word in used
+        }
+        return meanings | {word: ", ".join(words) for word, words in self.table.collective.items()}
 
     def api(self, row: str) -> str:
         """Return the API of a row, or of its letter."""
-        api_key = self.module.APIS.get(row[0])
+        api_key = self.table.apis.get(row[0])
         return "Any API" if api_key is None else API_NAMES[api_key]
 
-    def rows_of(self, letter: str) -> list[Any]:
-        return [row for row in self.rows if row.name[0] == letter]
+    def rows_of(self, letter: str) -> list[Row]:
+        return [row for row in self.table.rows if row.name[0] == letter]
 
 
 CLASSIC: Final = ProtocolTable(
@@ -77,14 +79,12 @@ CLASSIC: Final = ProtocolTable(
     protocol,
     "E Empty, P PreparingRebalance, K CompletingRebalance, S Stable, D Dead, - no such group, L loading, N coordinated by another broker; "
     "held: a request that was held is answered",
-    _words(protocol.Sender, protocol.Condition, protocol.Effect) | {protocol.OUTSIDER: ", ".join(protocol.OUTSIDERS)},
 )
 EPOCHS: Final = ProtocolTable(
     "The protocol of consumer, share and Streams groups",
     "protocol-epochs.md",
     epochs_protocol,
     "",
-    _words(epochs_protocol.Sender, epochs_protocol.Epoch, epochs_protocol.Condition),
 )
 TABLES: Final = (CLASSIC, EPOCHS)
 
@@ -143,7 +143,7 @@ def protocol_document(table: ProtocolTable) -> str:
     others = (f"{other.title} is on [a page of its own]({other.page})." for other in TABLES if other is not table)
     parts = [f"# {table.title}", WRITTEN, title, *others, *essay]
     parts.append("\n".join(f"* `{word}`: {meaning}" for word, meaning in table.words.items()))
-    for letter in dict.fromkeys(row.name[0] for row in table.rows):
+    for letter in dict.fromkeys(row.name[0] for row in table.table.rows):
         parts += [f"## {table.api(letter)}", _protocol_table(table, letter)]
     if table is CLASSIC:
         parts.append(states_section())
@@ -232,7 +232,7 @@ def _row_link(name: str) -> str:
 
 
 def _protocol_table(table: ProtocolTable, letter: str) -> str:
-    lines = [f"| {' | '.join(table.columns)} | |", f"| {' | '.join('---' for _ in table.columns)} | --- |"]
+    lines = [f"| {' | '.join(table.table.columns)} | |", f"| {' | '.join('---' for _ in table.table.columns)} | --- |"]
     lines += [f"| {' | '.join(row.cells)} | {_cell(row.note)} |" for row in table.rows_of(letter)]
     return "\n".join(lines)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Certainty, Evidence
-from coordinator_model.groups.classic.answers import Way, unseen, ways
 from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.positions import (
     GENERATION,
@@ -23,7 +22,9 @@ from coordinator_model.groups.classic.positions import (
     Positions,
     Reason,
 )
-from coordinator_model.groups.protocol.classic import Condition, Generation, Row, Sender
+from coordinator_model.groups.protocol.classic import TABLE, Condition, Generation, Sender
+from coordinator_model.groups.protocol.judge import Way, shown, unseen
+from coordinator_model.groups.protocol.table import Row
 from coordinator_model.groups.records import Exchange
 from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS
@@ -117,14 +118,14 @@ def judge(
     api_key, version = exchange.api_key, exchange.api_version
     positions = Positions(group, exchange, named or (exchange.member_id, exchange.instance_id), later, issued)
     excluded: list[tuple[Row, str, tuple[Reason, ...]]] = []
-    for row in unseen(api_key, version, error):
+    oldest = max(tuple(broker_version.release), first_release(api_key, version))
+    for row in unseen(TABLE, api_key, version, error, oldest):
         reasons = _not_unseen(positions, row)
         if not reasons:
             return None
         excluded.append((row, "", reasons))
-    oldest = max(tuple(broker_version.release), first_release(api_key, version))
     others: dict[Row, None] = {}
-    for way in ways(api_key, version, error, oldest):
+    for way in shown(TABLE, api_key, version, error, oldest):
         if (way.generation is Generation.NONE) != (positions.generation < 0):
             continue
         if issued is not None and way.generation is not Generation.SAME:

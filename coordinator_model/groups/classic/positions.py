@@ -117,7 +117,7 @@ class Positions:
             late_us = group.settings.reorder_window_ms * 1_000 + self._skew_us
             chain.reached(proven_us + late_us, (known.generation, _PREPARING), waiting)
 
-    def not_in_phase(self, phase: str, relation: Relation) -> Reason | None:
+    def not_in_phase(self, phase: str, relation: str) -> Reason | None:
         """Return why the group was not in this phase, its generation so related to the request's; None if it may have been."""
         if phase == "L":
             return None if self.group.loading_near(self.exchange.broker, self.exchange.res_us) else NOT_LOADING
@@ -169,7 +169,7 @@ class Positions:
 
     # ------------------------------------------------------------------------------------------------ the sender
 
-    def comes_from(self, sender: Sender, *, held: bool) -> bool:
+    def comes_from(self, sender: str, *, held: bool) -> bool:
         """Return True if a coordinator can take the ids for such a sender, or come to do so while it holds the request."""
         if held:
             known = self.group.newest_generation
@@ -179,7 +179,7 @@ class Positions:
             return sender is Sender.NEW if self.instance_id is None else sender in {Sender.NEW_STATIC, Sender.RETURNING}
         return sender in (_WITHOUT_INSTANCE if self.instance_id is None else _WITH_INSTANCE)
 
-    def not_sender(self, sender: Sender, phase: str, relation: Relation) -> tuple[Reason, ...]:
+    def not_sender(self, sender: str, phase: str, relation: str) -> tuple[Reason, ...]:
         """Return why the sender was not this to the coordinator, in this phase and generation; none if it may have been."""
         no_member = self._was_no_member(phase) if relation is Relation.SAME else None  # it may be a member of another one
         if sender is Sender.MEMBER:

@@ -27,8 +27,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from coordinator_model.groups.classic.answers import ways
-from coordinator_model.groups.protocol.classic import Generation, Sender
+from coordinator_model.groups.protocol.classic import TABLE, Generation, Sender
+from coordinator_model.groups.protocol.judge import shown
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     HEARTBEAT,
@@ -90,7 +90,7 @@ def _given(api_key: int, version: int, error: int, *, held: bool | None = None) 
     """Return the states in which a member at its group's generation gets this answer."""
     found = {
         way.phase
-        for way in ways(api_key, version, error, _SINCE)
+        for way in shown(TABLE, api_key, version, error, _SINCE)
         if way.sender is Sender.MEMBER and way.generation is Generation.SAME and held in {None, way.row.ends_hold}
     }
     return tuple(state for phase, state in _IN_ORDER.items() if phase in found)
@@ -105,7 +105,7 @@ SHOWN: Final[dict[Observation, tuple[State, ...]]] = {
 }
 """Answer → the states that it shows, by the protocol's table."""
 
-WITH_MEMBERS: Final = frozenset(_IN_ORDER[way.phase] for way in ways(DELETE_GROUPS, 2, NON_EMPTY_GROUP, _SINCE))
+WITH_MEMBERS: Final = frozenset(_IN_ORDER[way.phase] for way in shown(TABLE, DELETE_GROUPS, 2, NON_EMPTY_GROUP, _SINCE))
 
 _PERHAPS_LATE: Final = frozenset({Observation.SYNCED, Observation.HEARTBEAT_OK})
 _MOVES: Final = {

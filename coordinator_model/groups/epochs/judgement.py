@@ -6,13 +6,14 @@ rules quiet without a guard of their own.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
-from coordinator_model.groups.protocol.epochs import Condition, Epoch, Possible, Sender, is_lawful
+from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
+from coordinator_model.groups.protocol.judge import ways
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
@@ -49,6 +50,24 @@ _OF_OUTSIDERS: Final = frozenset({GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID})
 _OF_ANOTHER: Final = frozenset({Sender.RETURNING, Sender.RIVAL})
 
 
+class Possible(NamedTuple):
+    """The moments that are possible: any combination of these."""
+
+    senders: frozenset[Sender]
+    epochs: frozenset[Epoch]
+    conditions: tuple[frozenset[Condition], ...]  #: each that may hold
+    version: int
+    oldest: tuple[int, int]  #: release that the broker can be
+
+    def allow(self, answer: int, api_key: int) -> bool:
+        """Return True if some row gives the answer, at one of these moments."""
+        return any(
+            way.sender in self.senders and way.generation in self.epochs
+            for holds in self.conditions
+            for way in ways(TABLE, api_key, self.version, answer, self.oldest, holds=holds)
+        )
+
+
 def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> bool:
     """Return True if the id has certainly never joined the group.
 
@@ -64,7 +83,7 @@ def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     if exchange.error == NONE and member is not None and is_keep_alive(exchange, member):
         return ()
     possible = _possible(group, exchange, member, overlapped=overlapped)
-    if is_lawful(exchange.error, exchange.api_key, possible):
+    if possible.allow(exchange.error, exchange.api_key):
         return ()
     kind = _kind_of(group, exchange, member, possible)
     if kind == HELD:
@@ -95,7 +114,7 @@ def _kind_of(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return FENCED
     if exchange.error != NONE:
         of_anybody = possible._replace(senders=_ANY_SENDER)
-        return REFUSED if is_lawful(exchange.error, exchange.api_key, of_anybody) else IMPOSSIBLE
+        return REFUSED if of_anybody.allow(exchange.error, exchange.api_key) else IMPOSSIBLE
     if isinstance(facts, HeartbeatFacts) and facts.malformed:
         return MALFORMED
     if possible.senders == {Sender.RIVAL}:
@@ -120,7 +139,7 @@ def commit_kind(group: EpochGroupData, exchange: Exchange, member: EpochMember |
         exchange.api_version if exchange.api_key == OFFSET_COMMIT else MEMBER_EPOCH_SINCE,
         group.release_of(exchange.broker),
     )
-    if is_lawful(exchange.error, OFFSET_COMMIT, possible):
+    if possible.allow(exchange.error, OFFSET_COMMIT):
         return ""
     return _kind_of(group, exchange, member, possible)
 

@@ -1,8 +1,9 @@
 """The protocol of classic groups as a table: which answer a coordinator gives, in which phase, to whom.
 
 Each row is one answer. It applies when all its cells hold at the moment at which the coordinator acts; an empty cell always holds. The
-first row of an API that applies decides. Rows ``unseen`` and ``foreign`` decide nothing: their answers may come at any time. A request that
-is ``held`` gets no answer yet. A row whose phase begins with ``held`` ends that; its cells hold at the moment of the answer.
+first row of an API that applies decides. Rows ``unseen`` and ``foreign`` decide nothing: their answers may come wherever no row above
+decides. A request that is ``held`` gets no answer yet. A row whose phase begins with ``held`` ends that; its cells hold at the moment of
+the answer.
 
 Sources: Kafka's coordinators, in Scala up to 3.9 (``GroupCoordinator``) and in Java since 4.0 (``GroupMetadataManager``,
 ``OffsetMetadataManager``); KIP-62, KIP-134, KIP-211, KIP-345, KIP-394, KIP-447, KIP-559, KIP-800, KIP-814. A difference between releases is
@@ -21,18 +22,15 @@ The columns:
 * *then*: what becomes of the sender and the group.
 * *version*: of the API. *release*: of the broker.
 
-The words of *sender*, *if* and *then*:
+The words of *sender*, *generation*, *if* and *then*:
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
-from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
-from coordinator_model.groups.protocol.table import TableRow, read_rows, releases_in, versions_in
-from coordinator_model.wire import ERROR_CODES
+from coordinator_model.groups.protocol.table import Effect, Table
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     FIND_COORDINATOR,
@@ -83,21 +81,6 @@ class Generation(StrEnum):
     OTHER = "other"
     NONE = "none"  #: negative, or not in the request
 
-
-class Effect(StrEnum):
-    """What becomes of the sender and the group."""
-
-    ISSUED = "issued"  #: the answer gives a member id, which is pending from here on
-    ADDED = "added"  #: the sender is a member from here on
-    REPLACED = "replaced"  #: a new member id takes the place of the one that held the instance id; its session begins
-    REMOVED = "removed"  #: the member is one no longer
-    PREPARES = "prepares"  #: a join phase begins, unless one runs
-    SESSION = "session"  #: the member's session timeout starts anew
-
-
-HELD: Final = "held"
-OUTSIDER: Final = "outsider"
-OUTSIDERS: Final = (Sender.STRANGER, Sender.PENDING, Sender.PENDING_STATIC, Sender.NEW, Sender.NEW_STATIC)
 
 _TABLE: Final = """
 row | answer                       | phase      | sender           | generation | if                 | then              | version | release
@@ -282,13 +265,6 @@ D3  | NON_EMPTY_GROUP              | PKS
   # ids that are pending are forgotten too
 D4  | NONE                         | E          |                  |            |                    | removed
 
-# FindCoordinator
-F1  | TRANSACTIONAL_ID_AUTHORIZATION_FAILED |            |                  |            | unseen
-F2  | TRANSACTION_ABORTABLE        |            |                  |            | unseen             |                   | 5-
-F3  | COORDINATOR_LOAD_IN_PROGRESS |            |                  |            | foreign
-    | TOPIC_AUTHORIZATION_FAILED
-F4  | NONE
-
 # any API
   # the version is unknown; or a static member, and the cluster's metadata version is below 2.3
 X1  | UNSUPPORTED_VERSION          |            |                  |            | unseen
@@ -303,94 +279,26 @@ X5  | UNKNOWN_SERVER_ERROR         |            |                  |            
     | INVALID_REQUEST
   # the broker lost the group's log while it wrote
 X6  | NOT_COORDINATOR              |            |                  |            | unseen
+
+# FindCoordinator
+F1  | TRANSACTIONAL_ID_AUTHORIZATION_FAILED |            |                  |            | unseen
+F2  | TRANSACTION_ABORTABLE        |            |                  |            | unseen             |                   | 5-
+F3  | COORDINATOR_LOAD_IN_PROGRESS |            |                  |            | foreign
+    | TOPIC_AUTHORIZATION_FAILED
+F4  | NONE
+
+# any API but FindCoordinator, which every broker answers
   # another broker coordinates the group
 X7  | NOT_COORDINATOR              | N
 """
 
-COLUMNS: Final = tuple(cell.strip() for cell in _TABLE.strip().splitlines()[0].split("|"))
-
-APIS: Final = {
-    "J": JOIN_GROUP, "Y": SYNC_GROUP, "H": HEARTBEAT, "L": LEAVE_GROUP, "C": OFFSET_COMMIT, "T": TXN_OFFSET_COMMIT, "D": DELETE_GROUPS,
-    "F": FIND_COORDINATOR,
-}  # fmt: skip
-_ALL_PHASES: Final = "-EPKSDLN"
-_CODES: Final = {known.name: known.code for known in ERROR_CODES.values()}
-
-
-class Row(NamedTuple):
-    """One row. A collection is empty where any value will do."""
-
-    name: str
-    answers: frozenset[int]  #: error codes; none if the request is held
-    ends_hold: bool  #: the request was held
-    phases: str
-    senders: frozenset[Sender]
-    generations: frozenset[Generation]
-    conditions: frozenset[Condition]
-    effects: frozenset[Effect]
-    versions: tuple[int, int]
-    releases: tuple[tuple[int, ...], tuple[int, ...]]
-    cells: tuple[str, ...]  #: as the table has them, one for each of COLUMNS; several answers are separated by blanks
-    note: str
-
-    @property
-    def is_unseen(self) -> bool:
-        """True if frames alone do not show whether the row applies."""
-        return bool(self.conditions & {Condition.UNSEEN, Condition.FOREIGN, Condition.UPGRADED})
-
-    def applies(self, moment: Moment) -> bool:
-        return (
-            self.ends_hold == moment.held
-            and moment.phase in self.phases
-            and (not self.senders or moment.sender in self.senders)
-            and (not self.generations or moment.generation in self.generations)
-            and self.conditions <= moment.conditions
-            and self.versions[0] <= moment.version <= self.versions[1]
-            and self.releases[0] <= moment.release
-            and moment.release[: len(self.releases[1])] <= self.releases[1]
-        )
-
-
-class Moment(NamedTuple):
-    """What is so when a coordinator acts on a request."""
-
-    held: bool  #: the request is held already, and something ends that
-    phase: str
-    sender: Sender
-    generation: Generation
-    conditions: frozenset[Condition]
-    version: int
-    release: tuple[int, ...]  #: of the broker: ``(2, 6, 1)``
-
-
-def deciding(among: Iterable[Row], moment: Moment) -> Row | None:
-    """Return the row that decides at this moment, None if there is none."""
-    return next((row for row in among if not row.is_unseen and row.applies(moment)), None)
-
-
-@cache
-def rows(api_key: int) -> tuple[Row, ...]:
-    """Return the rows of an API, in their order."""
-    return tuple(row for row in ROWS if APIS.get(row.name[0], api_key) == api_key)
-
-
-def _row(row: TableRow) -> Row:
-    name, _, phase, sender, generation, condition, effect, version, release = row.cells
-    return Row(
-        name,
-        frozenset(_CODES[answer] for answer in row.answers if answer != HELD),
-        phase.startswith(HELD),
-        phase.removeprefix(HELD).strip() or _ALL_PHASES,
-        frozenset(one for word in sender.split() for one in (OUTSIDERS if word == OUTSIDER else (Sender(word),))),
-        frozenset(map(Generation, generation.split())),
-        frozenset(map(Condition, condition.split())),
-        frozenset(map(Effect, effect.split())),
-        versions_in(version),
-        releases_in(release),
-        row.cells,
-        row.note,
-    )
-
-
-ROWS: Final = tuple(map(_row, read_rows(_TABLE, len(COLUMNS))))
-"""The whole table, in its order."""
+TABLE: Final = Table(
+    _TABLE,
+    {
+        "J": JOIN_GROUP, "Y": SYNC_GROUP, "H": HEARTBEAT, "L": LEAVE_GROUP, "C": OFFSET_COMMIT, "T": TXN_OFFSET_COMMIT,
+        "D": DELETE_GROUPS, "F": FIND_COORDINATOR,
+    },
+    {"sender": Sender, "generation": Generation, "if": Condition, "then": Effect},
+    phases="-EPKSDLN",
+    collective={"outsider": (Sender.STRANGER, Sender.PENDING, Sender.PENDING_STATIC, Sender.NEW, Sender.NEW_STATIC)},
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 The form is that of the classic protocol's table. Each row is one answer. It applies when all its cells hold at the moment at which the
 coordinator acts; an empty cell always holds. The first row of an API that applies decides. Rows ``unseen`` and ``foreign`` decide
-nothing: their answers may come at any time. A difference between releases is a row of its own.
+nothing: their answers may come wherever no row above decides. A difference between releases is a row of its own.
 
 Sources: Kafka's Java coordinator since 4.0 (``GroupMetadataManager``, ``OffsetMetadataManager``); KIP-848, KIP-932, KIP-1071, KIP-1082,
 KIP-1251. The error lists in the comments of Kafka's message schemas are incomplete, so they are no source.
@@ -22,14 +22,10 @@ The words of *sender*, *epoch* and *if*:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
-from functools import cache, lru_cache
-from itertools import product
-from typing import Final, NamedTuple
+from typing import Final
 
-from coordinator_model.groups.protocol.table import TableRow, read_rows, releases_in, versions_in
-from coordinator_model.wire import ERROR_CODES
+from coordinator_model.groups.protocol.table import Effect, Table
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
     OFFSET_COMMIT,
@@ -200,115 +196,8 @@ V9  | STALE_MEMBER_EPOCH           | member static         | previous lower high
 V11 | STALE_MEMBER_EPOCH           | away
 """
 
-COLUMNS: Final = tuple(cell.strip() for cell in _TABLE.strip().splitlines()[0].split("|"))
-
-APIS: Final = {
-    "U": CONSUMER_GROUP_HEARTBEAT,
-    "W": SHARE_GROUP_HEARTBEAT,
-    "Z": STREAMS_GROUP_HEARTBEAT,
-    "V": OFFSET_COMMIT,
-}
-RELEASES: Final = ((4, 0), (4, 1), (4, 2), (4, 3), (4, 4))
-"""The releases that have groups of these types, oldest first."""
-
-_CODES: Final = {known.name: known.code for known in ERROR_CODES.values()}
-
-
-class Row(NamedTuple):
-    """One row. A collection is empty where any value will do."""
-
-    name: str
-    answers: frozenset[int]
-    senders: frozenset[Sender]
-    epochs: frozenset[Epoch]
-    conditions: frozenset[Condition]
-    versions: tuple[int, int]
-    releases: tuple[tuple[int, ...], tuple[int, ...]]
-    cells: tuple[str, ...]  #: as the table has them, one for each of COLUMNS; several answers are separated by blanks
-    note: str
-
-    @property
-    def is_unseen(self) -> bool:
-        """True if frames alone do not show whether the row applies."""
-        return bool(self.conditions & {Condition.UNSEEN, Condition.FOREIGN})
-
-    def applies(self, moment: Moment) -> bool:
-        return (
-            (not self.senders or moment.sender in self.senders)
-            and (not self.epochs or moment.epoch in self.epochs)
-            and self.conditions - {Condition.UNSEEN, Condition.FOREIGN} <= moment.conditions
-            and self.versions[0] <= moment.version <= self.versions[1]
-            and self.releases[0] <= moment.release <= self.releases[1]
-        )
-
-
-class Moment(NamedTuple):
-    """What is so when a coordinator acts on a request."""
-
-    sender: Sender
-    epoch: Epoch
-    conditions: frozenset[Condition]
-    version: int
-    release: tuple[int, ...]
-
-
-@cache
-def rows(api_key: int) -> tuple[Row, ...]:
-    """Return the rows of an API, in their order."""
-    return tuple(row for row in ROWS if APIS[row.name[0]] == api_key)
-
-
-@cache
-def lawful_errors(api_key: int) -> frozenset[int]:
-    """Return each error code that an answer of this API may have, whatever the state; none for an API without rows."""
-    return frozenset(code for row in rows(api_key) for code in row.answers)
-
-
-def answers_at(among: Iterable[Row], moment: Moment) -> frozenset[int]:
-    """Return the answers that are lawful at this moment: that of the row that decides, and those of unseen rows that apply."""
-    lawful: frozenset[int] = frozenset()
-    for row in among:
-        if row.applies(moment):
-            lawful |= row.answers
-            if not row.is_unseen:
-                return lawful
-    return lawful
-
-
-class Possible(NamedTuple):
-    """The moments that are possible: any combination of these."""
-
-    senders: frozenset[Sender]
-    epochs: frozenset[Epoch]
-    conditions: tuple[frozenset[Condition], ...]  #: each that may hold
-    version: int
-    since: tuple[int, int]  #: the oldest release that the broker can be
-
-
-@lru_cache(maxsize=4_096)
-def is_lawful(answer: int, api_key: int, possible: Possible) -> bool:
-    """Return True if some row allows the answer, at one of the moments that are possible."""
-    releases = [release for release in RELEASES if release >= possible.since] or [possible.since]
-    return any(
-        answer in answers_at(rows(api_key), Moment(sender, epoch, holds, possible.version, release))
-        for sender, epoch, holds, release in product(possible.senders, possible.epochs, possible.conditions, releases)
-    )
-
-
-def _row(row: TableRow) -> Row:
-    name, _, sender, epoch, condition, version, release = row.cells
-    return Row(
-        name,
-        frozenset(_CODES[answer] for answer in row.answers),
-        frozenset(map(Sender, sender.split())),
-        frozenset(map(Epoch, epoch.split())),
-        frozenset(map(Condition, condition.split())),
-        versions_in(version),
-        releases_in(release),
-        row.cells,
-        row.note,
-    )
-
-
-ROWS: Final = tuple(map(_row, read_rows(_TABLE, len(COLUMNS))))
-"""The whole table, in its order."""
+TABLE: Final = Table(
+    _TABLE,
+    {"U": CONSUMER_GROUP_HEARTBEAT, "W": SHARE_GROUP_HEARTBEAT, "Z": STREAMS_GROUP_HEARTBEAT, "V": OFFSET_COMMIT},
+    {"sender": Sender, "epoch": Epoch, "if": Condition, "then": Effect},
+)

@@ -1,60 +1,170 @@
-"""How a protocol's table is written: rows of cells between bars, with versions and releases as ranges.
+"""How a protocol's table is written and read: rows of cells between bars, with versions and releases as ranges.
 
 A line without a name has one more answer of the row above. A comment that is indented is the note of the next row.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from coordinator_model.wire import ERROR_CODES
+
+HELD: Final = "held"
+UNSEEN: Final = frozenset({"unseen", "foreign", "upgraded"})
+"""Conditions of which frames do not show whether they hold."""
+
+Release = tuple[int, ...]
+_CODES: Final = {known.name: known.code for known in ERROR_CODES.values()}
 
 
-class TableRow(NamedTuple):
-    """The cells of a row, and what belongs to it."""
+class Effect(StrEnum):
+    """What becomes of the sender and the group."""
 
-    cells: tuple[str, ...]  #: its name, its answers with blanks between, and the rest
-    answers: tuple[str, ...]
+    ISSUED = "issued"  #: the answer gives a member id, which is pending from here on
+    ADDED = "added"  #: the sender is a member from here on
+    REPLACED = "replaced"  #: a new member id takes the place of the one that held the instance id; its session begins
+    REMOVED = "removed"  #: the member is one no longer
+    PREPARES = "prepares"  #: a join phase begins, unless one runs
+    SESSION = "session"  #: the member's session timeout starts anew
+
+
+class Moment(NamedTuple):
+    """What is so when a coordinator acts on a request."""
+
+    sender: str
+    generation: str  #: of the request, compared with the group's; or its epoch, with the member's
+    conditions: frozenset[str]
+    version: int
+    release: Release  #: of the broker: ``(2, 6, 1)``
+    phase: str = ""  #: of the group, if the table tells phases apart
+    held: bool = False  #: the request is held already, and something ends that
+
+
+class Row(NamedTuple):
+    """One row. A collection is empty where any value will do."""
+
+    name: str
+    answers: frozenset[int]  #: error codes; none if the request is held
+    ends_hold: bool  #: the request was held
+    phases: str
+    senders: frozenset[str]
+    generations: frozenset[str]  #: or epochs
+    conditions: frozenset[str]
+    effects: frozenset[str]
+    versions: tuple[int, int]  #: the first and the last
+    releases: tuple[Release, Release]  #: the first, and the first to which it applies no longer
+    cells: tuple[str, ...]  #: as the table has them; several answers are separated by blanks
     note: str
 
+    @property
+    def is_unseen(self) -> bool:
+        """True if frames alone do not show whether the row applies."""
+        return not self.conditions.isdisjoint(UNSEEN)
 
-def read_rows(table: str, columns: int) -> Iterator[TableRow]:
-    """Yield the rows of a table, whose first line is its heading; cells that are missing at the end are empty."""
-    note = ""
-    found: TableRow | None = None
-    for line in table.strip().splitlines()[1:]:
-        text = line.strip()
-        if text.startswith("#"):
-            note = text.removeprefix("# ") if line[0] == " " else ""
-            continue
-        if not text:
-            continue
-        cells = [cell.strip() for cell in line.split("|")]
-        if cells[0]:
-            if found is not None:
-                yield found
-            cells += [""] * (columns - len(cells))
-            found = TableRow(tuple(cells), (cells[1],), note)
-        elif found is not None:
-            answers = (*found.answers, cells[1])
-            found = found._replace(answers=answers, cells=(found.cells[0], " ".join(answers), *found.cells[2:]))
-        note = ""
-    if found is not None:
-        yield found
+    def applies(self, moment: Moment) -> bool:
+        return (
+            self.ends_hold == moment.held
+            and moment.phase in self.phases
+            and (not self.senders or moment.sender in self.senders)
+            and (not self.generations or moment.generation in self.generations)
+            and self.conditions - UNSEEN <= moment.conditions
+            and self.versions[0] <= moment.version <= self.versions[1]
+            and self.releases[0] <= moment.release < self.releases[1]
+        )
 
 
-def versions_in(range_: str) -> tuple[int, int]:
+def deciding(among: Iterable[Row], moment: Moment) -> Row | None:
+    """Return the row that decides at this moment, None if there is none."""
+    return next((row for row in among if not row.is_unseen and row.applies(moment)), None)
+
+
+class Table:
+    """A protocol: its rows in their order, and the words of their cells."""
+
+    def __init__(
+        self,
+        text: str,
+        apis: Mapping[str, int],
+        words: Mapping[str, type[StrEnum]],
+        phases: str = "",
+        collective: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        """Read a table, whose first line is its heading.
+
+        :param apis: first letter of a row's name → its API; a letter without one stands for any.
+        :param words: heading of a column → the words of its cells.
+        :param phases: all of them, one letter each; none if the table does not tell them apart.
+        :param collective: word → the words that it stands for.
+        """
+        self.apis = apis
+        self.words = words
+        self.phases = phases
+        self.collective = collective or {}
+        self.columns = tuple(_cells(text.strip().splitlines()[0]))
+        self.rows = tuple(self._rows(text))
+
+    def of(self, api_key: int) -> tuple[Row, ...]:
+        """Return the rows of an API, in their order."""
+        return tuple(row for row in self.rows if self.apis.get(row.name[0], api_key) == api_key)
+
+    def __getitem__(self, name: str) -> Row:
+        return next(row for row in self.rows if row.name == name)
+
+    def _rows(self, text: str) -> Iterator[Row]:
+        note, rows = "", list[tuple[list[str], str]]()
+        for line in text.strip().splitlines()[1:]:
+            cells = _cells(line)
+            if cells[0].startswith("#"):
+                note = cells[0].removeprefix("# ") if line[0] == " " else ""
+                continue
+            if cells[0]:
+                rows.append((cells + [""] * (len(self.columns) - len(cells)), note))
+            elif len(cells) > 1:
+                rows[-1][0][1] += f" {cells[1]}"
+            note = ""
+        return (self._row(dict(zip(self.columns, cells, strict=True)), note) for cells, note in rows)
+
+    def _row(self, cells: dict[str, str], note: str) -> Row:
+        phase = cells.get("phase", "")
+        senders, generations, conditions, effects = (self._words(column, cells.get(column, "")) for column in self.words)
+        return Row(
+            cells["row"],
+            frozenset(_CODES[answer] for answer in cells["answer"].split() if answer != HELD),
+            phase.startswith(HELD),
+            phase.removeprefix(HELD).strip() or self.phases,
+            senders,
+            generations,
+            conditions,
+            effects,
+            _versions(cells["version"]),
+            _releases(cells["release"]),
+            tuple(cells.values()),
+            note,
+        )
+
+    def _words(self, column: str, cell: str) -> frozenset[str]:
+        words = (one for word in cell.split() for one in self.collective.get(word, (word,)))
+        return frozenset(map(self.words[column], words))
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.split("|")]
+
+
+def _versions(range_: str) -> tuple[int, int]:
     """Return the first and the last version of ``2-4``, ``2-`` or ``-4``."""
     first, _, last = range_.partition("-")
     return int(first or 0), int(last or 32_767)
 
 
-def releases_in(range_: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the first and the last release of ``2.3-2.4``, ``2.3-`` or ``-2.4``."""
+def _releases(range_: str) -> tuple[Release, Release]:
+    """Return the first release of ``2.3-2.4``, ``2.3-`` or ``-2.4``, and the one that follows the last."""
     first, _, last = range_.partition("-")
-    return _release(first or "0"), _release(last or "999")
+    *line, final = _release(last or "999")
+    return _release(first or "0"), (*line, final + 1)
 
 
-def _release(text: str) -> tuple[int, ...]:
+def _release(text: str) -> Release:
     return tuple(map(int, text.split(".")))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from coordinator_model import wire
-from coordinator_model.groups.protocol.classic import Condition, Effect, Generation, Moment, Sender
+from coordinator_model.groups.protocol.classic import Condition, Generation, Sender
+from coordinator_model.groups.protocol.table import Effect, Moment
 from coordinator_model.groups.responses import error_codes
 from tests.coordinator_model.reference.coordinator import Coordinator, Group, Member
 from tests.coordinator_model.reference.world import Asked, Connection, Reply

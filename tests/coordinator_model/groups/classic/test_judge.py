@@ -6,13 +6,18 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Certainty
-from coordinator_model.groups.classic.answers import unseen, ways
-from coordinator_model.groups.protocol.classic import ROWS, Condition, Generation, Moment, Sender, deciding, rows
+from coordinator_model.groups.protocol.classic import TABLE, Condition, Generation, Sender
+from coordinator_model.groups.protocol.judge import Way, shown, unseen
+from coordinator_model.groups.protocol.table import Moment, deciding
 from tests.coordinator_model.classic import live, replace, settled, static_group
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.shadow import verdicts
 
 OLDEST, NEWEST = (0, 9), (4, 1)
+
+
+def ways(api_key: int, version: int, error: int, oldest: tuple[int, int]) -> tuple[Way, ...]:
+    return shown(TABLE, api_key, version, error, oldest)
 
 
 def names(api_key: int, version: int, error: int, oldest: tuple[int, int]) -> set[str]:
@@ -27,10 +32,10 @@ def test_each_row_is_a_way_to_its_answer_unless_it_holds_the_request_or_frames_d
         way.row.name
         for api_key in (8, 11, 12, 13, 14, 28, 42)
         for version in range(11)
-        for error in {code for row in rows(api_key) for code in row.answers}
+        for error in {code for row in TABLE.of(api_key) for code in row.answers}
         for way in ways(api_key, version, error, OLDEST)
     }
-    wanted = {row.name for row in ROWS if row.answers and not row.is_unseen and row.name[0] != "F"}
+    wanted = {row.name for row in TABLE.rows if row.answers and not row.is_unseen and row.name[0] != "F"}
     assert found == wanted
 
 
@@ -45,8 +50,8 @@ def test_from_3_0_to_3_2_a_commit_without_a_generation_that_carries_ids_is_refus
 
 def test_a_way_is_a_moment_at_which_its_row_decides() -> None:
     for way in ways(12, 4, 27, NEWEST):
-        moment = Moment(False, way.phase, way.sender, way.generation, frozenset(), 4, NEWEST)
-        assert deciding(rows(12), moment) is way.row
+        moment = Moment(way.sender, way.generation, frozenset(), 4, NEWEST, way.phase)
+        assert deciding(TABLE.of(12), moment) is way.row
     assert {(way.phase, way.generation) for way in ways(12, 4, 27, NEWEST)} == {("P", Generation.SAME)}
     assert {way.sender for way in ways(12, 4, 27, NEWEST)} == {Sender.MEMBER}  # since 3.0 one under another instance id is refused
 
@@ -75,9 +80,9 @@ def test_versions_of_the_request_count() -> None:
 
 
 def test_answers_whose_reasons_frames_do_not_show_are_apart() -> None:
-    assert [row.name for row in unseen(11, 9, 27)] == ["J8", "J31"]
-    assert all(row.is_unseen for row in unseen(11, 9, 27))
-    assert Condition.UPGRADED in unseen(11, 9, 27)[1].conditions
+    assert [row.name for row in unseen(TABLE, 11, 9, 27, NEWEST)] == ["J8", "J31"]
+    assert all(row.is_unseen for row in unseen(TABLE, 11, 9, 27, NEWEST))
+    assert Condition.UPGRADED in unseen(TABLE, 11, 9, 27, NEWEST)[1].conditions
 
 
 # ---------------------------------------------------------------------------------------------------- accepted requests

@@ -17,16 +17,8 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 
 from coordinator_model import wire
-from coordinator_model.groups.protocol.classic import (
-    Condition,
-    Effect,
-    Generation,
-    Moment,
-    Row,
-    Sender,
-    deciding,
-    rows,
-)
+from coordinator_model.groups.protocol.classic import TABLE, Condition, Generation, Sender
+from coordinator_model.groups.protocol.table import Effect, Moment, Row, deciding
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     COMMITS,
@@ -231,11 +223,11 @@ def explained(case: Case, row: Row | None) -> bool:
 def test_the_row_that_decides_gives_what_the_coordinator_answers_in_every_phase(api_key):
     cases = by_phase(api_key)
     assert {case.moment.phase for case in cases} == set(PHASES)
-    assert [case for case in cases if not explained(case, deciding(rows(api_key), case.moment))] == []
+    assert [case for case in cases if not explained(case, deciding(TABLE.of(api_key), case.moment))] == []
 
 
 def test_the_row_that_decides_gives_what_the_coordinator_answers_in_random_histories():
-    strange = [case for case in by_history() if not explained(case, deciding(rows(case.api_key), case.moment))]
+    strange = [case for case in by_history() if not explained(case, deciding(TABLE.of(case.api_key), case.moment))]
     assert strange == []
 
 
@@ -304,7 +296,7 @@ def _moments_of_requests(api_key: int) -> Iterator[Moment]:
             if api_key == DELETE_GROUPS and sender is not Sender.NEW:
                 continue
             for conditions in _conditions(api_key, sender, version):
-                yield Moment(False, phase, sender, generation, frozenset(conditions), version, release)
+                yield Moment(sender, generation, frozenset(conditions), version, release, phase)
 
 
 def _conditions(api_key: int, sender: Sender, version: int) -> list[tuple[Condition, ...]]:
@@ -328,7 +320,7 @@ def _moments_of_ends(api_key: int) -> Iterator[Moment]:
     generation = Generation.SAME if api_key == SYNC_GROUP else Generation.NONE
     for (phase, sender), version, release in product(ends, range(NEWEST[api_key] + 1), RELEASES):
         if sender is not Sender.FENCED or version >= STATIC_SINCE[api_key]:
-            yield Moment(True, phase, sender, generation, frozenset(), version, release)
+            yield Moment(sender, generation, frozenset(), version, release, phase, held=True)
 
 
 def seen(row: Row | None, moment: Moment) -> tuple[frozenset[int], frozenset[Effect]] | None:
@@ -353,7 +345,7 @@ def means_the_same(decided: list[tuple[int, Moment]], table: tuple[Row, ...], in
 
 @pytest.mark.parametrize("api_key", APIS, ids=API_NAMES.__getitem__)
 def test_a_case_notices_each_change_of_a_cell(api_key):
-    table = tuple(row for row in rows(api_key) if not row.is_unseen)
+    table = tuple(row for row in TABLE.of(api_key) if not row.is_unseen)
     index_of = {row: index for index, row in enumerate(table)}
     cases = [(index_of[deciding(table, case.moment)], case) for case in by_phase(api_key)]
     moments = [(index_of[deciding(table, moment)], moment) for moment in possible(api_key)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model.groups.protocol.classic import ROWS, Row
+from coordinator_model.groups.protocol.classic import TABLE
+from coordinator_model.groups.protocol.table import Row
 from coordinator_model.wire import API_NAMES
 from tests import cells
 from tests.coordinator_model.groups.classic.verdict_cases import APIS, SCENES, Scene, disagreements, probes, unlawful
@@ -29,7 +30,7 @@ def test_what_frames_show_makes_more_answers_unlawful() -> None:
     assert count["still a member later"] > count["settled"] + 100
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", TABLE.rows, ids=lambda row: row.name)
 def test_each_row_is_missed_when_it_is_removed(row: Row) -> None:
     """``make cells`` changes every cell; this is its coarsest part."""
     change = cells.Change(row, cells.REMOVED, None)
@@ -37,7 +38,7 @@ def test_each_row_is_missed_when_it_is_removed(row: Row) -> None:
 
 
 def test_a_changed_table_is_put_back() -> None:
-    change = cells.Change(ROWS[0], cells.REMOVED, None)
+    change = cells.Change(TABLE.rows[0], cells.REMOVED, None)
     with cells.changed_table(change):
         assert not any(disagreements(SCENES[0], 12))
         assert any(disagreements(SCENES[0], 11))
