@@ -18,7 +18,6 @@ from coordinator_model.groups.protocol import classic as protocol
 from coordinator_model.groups.protocol import epochs as epochs_protocol
 from coordinator_model.groups.protocol.table import Row, Table
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
-from coordinator_model.rules.protocol_rows import ROWS_OF
 from coordinator_model.wire import API_NAMES
 
 #: Letter → (title, description), in the order of the catalogue.
@@ -205,8 +204,6 @@ def _in_full(rule: Rule) -> str:
         f"- **False alarms**: {_text(rule.false_alarms)}",
         f"- **What to do**: {_text(rule.action)}",
     ]
-    if rule.id in ROWS_OF:
-        lines.append(f"- **Protocol**: rows {', '.join(map(_row_link, ROWS_OF[rule.id]))}")
     if rule.suppressed_by:
         causes = ", ".join(_link(id_) if id_ in CATALOGUE else id_ for id_ in rule.suppressed_by)
         lines.append(f"- **Effect of**: {causes}")
@@ -221,11 +218,6 @@ def _link(rule_id: str) -> str:
     heading = f"{rule_id} {CATALOGUE[rule_id].name}".lower()
     anchor = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
     return f"[{rule_id}](#{anchor})"
-
-
-def _row_link(name: str) -> str:
-    """Return a link to the table that holds a row of the protocol."""
-    return f"[{name}]({CLASSIC.page}#{CLASSIC.api(name).lower()})"
 
 
 # ---------------------------------------------------------------------------------------------------- states

@@ -12,7 +12,6 @@ from rich.text import Text
 from coordinator_model.finding import Severity
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 from coordinator_model.rules.document import FAMILIES, covered_by, families, family
-from coordinator_model.rules.protocol_rows import ROWS_OF
 from streaming.commands.output import fail
 from streaming.replay.timeline import COLOURS
 
@@ -97,9 +96,6 @@ def _in_full(rule: Rule) -> Table:
         "resolved when",
         "its condition no longer holds" if isinstance(rule, TimerRule) else "it has not recurred for a while, or earlier",
     )
-    if rule.id in ROWS_OF:
-        rows = ROWS_OF[rule.id]
-        table.add_row("protocol", f"rows {', '.join(rows)}; 'rebalance-monitor protocol {rows[0]}' prints one")
     for label, ids in (("an effect of", rule.suppressed_by), ("covers", covered_by(rule))):
         if ids:
             table.add_row(label, "\n".join(f"{id_} {CATALOGUE[id_].name}" if id_ in CATALOGUE else id_ for id_ in ids))

@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from coordinator_model.groups.classic.state import Observation, State
-from coordinator_model.groups.protocol.classic import TABLE
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.rules.document import (
     CLASSIC,
@@ -23,7 +22,6 @@ from coordinator_model.rules.document import (
     rules_document,
     states_section,
 )
-from coordinator_model.rules.protocol_rows import ROWS_OF
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -126,12 +124,3 @@ def test_the_command_runs_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("streaming.commands.docs", run_name="__main__", alter_sys=True)
     assert ended.value.code == 0
-
-
-def test_a_rule_links_to_the_rows_of_the_protocol_by_which_it_judges() -> None:
-    names = {row.name for row in TABLE.rows}
-    assert ROWS_OF.keys() <= CATALOGUE.keys()
-    assert {name for rows in ROWS_OF.values() for name in rows} <= names
-    assert ROWS_OF["G-02"] == ("Y9", "H10", "C15", "T14")
-    assert all(22 in row.answers for row in TABLE.rows if row.name in ROWS_OF["G-02"])
-    assert "- **Protocol**: rows [Y9](protocol.md#syncgroup), [H10](protocol.md#heartbeat)," in rules_document()
