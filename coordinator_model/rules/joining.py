@@ -15,6 +15,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.evidence import partitions_text
 from coordinator_model.groups.epochs.kinds import CONSUMER
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.rules.base import Breach, Due, TimerRule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
@@ -31,7 +32,6 @@ from coordinator_model.wire.constants import (
 from coordinator_model.wording import a_or_an, begin, clock, plural, seconds
 
 _REPEATED: Final = 3
-REJOINS_SINCE: Final = (4, 2)  #: rows U14, W9 and Z13 of the protocol's table
 _LASTS_US: Final = 3_000_000  #: for which refusals are repeated, or the holder of an instance id is not heard
 _PATIENCE_US: Final = 10_000_000  #: after a single refusal
 _PAUSES: Final = 2  #: heartbeat intervals after which a holder is not heard any more
@@ -195,7 +195,7 @@ def _still_known(group: EpochGroupData, refused: RefusedJoin, holder: EpochMembe
     why = (
         "Brokers before 4.2 do not let a member in that comes back under its own id, as it does after a lost answer (KAFKA-19233)."
     )
-    if group.release_of(refused.broker) >= REJOINS_SINCE:
+    if group.release_of(refused.broker) >= TABLE["U14"].releases[0]:  # and so W9 and Z13
         why = "A broker of this release lets a member in that comes back under its own id."
     if holder is None or holder.removed is not None:
         return why

@@ -23,6 +23,7 @@ from coordinator_model.groups.events import (
     Refused,
 )
 from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
+from coordinator_model.groups.protocol.classic import TABLE, TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import Exchange, host_of
 from coordinator_model.groups.sameness import CameBackDead
 from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, is_refused_no_longer, sender_text, the_client, who, whom
@@ -31,7 +32,7 @@ from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_anoth
 from coordinator_model.rules.generations import is_zombie, time_to_rejoin_us
 from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
-from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, TWO_STEP_JOIN_SINCE, UNKNOWN_MEMBER_ID
+from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID
 from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
 
 _CHURN = 10  # ids that a client may abandon within an hour
@@ -221,7 +222,7 @@ def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
         own = roster.get(member_id)
         if own is None or instance_id in {own, *roster.values()} or instance_id in group.instances:
             return None
-        if not group.member_identity.broker_version.checks_unknown_instances:
+        if tuple(group.member_identity.broker_version.release) < TABLE["H8"].releases[0]:
             return None
         holder = "nobody"
     api = API_NAMES[exchange.api_key]

@@ -24,6 +24,7 @@ from coordinator_model.groups.classic.trackers.plans import (
 )
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspects
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, admission, sender_text, who
@@ -32,7 +33,7 @@ from coordinator_model.rules.epoch_members import P_12
 from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04, P_05, P_06, P_11
 from coordinator_model.rules.unlawful import loads_after_all, rules_of
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
-from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, MEMBER_ID_REQUIRED, TWO_STEP_JOIN_SINCE
+from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, MEMBER_ID_REQUIRED
 from coordinator_model.wording import a_or_an, counted, seconds
 
 # ---------------------------------------------------------------------------------------------------- P-01, P-14

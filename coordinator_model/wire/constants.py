@@ -66,14 +66,5 @@ NOT_ADMITTED: Final = (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID
 
 # --- versions -----------------------------------------------------------------------------------------------------------------------
 
-TWO_STEP_JOIN_SINCE: Final = 4
-"""JoinGroup: a client without a member id first gets one with MEMBER_ID_REQUIRED, which starts no join phase (KIP-394)."""
-
 LEADER_TOLD_SINCE: Final = 9
 """JoinGroup: the response to a leader replaced within a generation names it as leader (KIP-814)."""
-
-HEARTBEAT_VALIDATES_SINCE: Final = 3
-"""Heartbeat: brokers since 2.3, which have this version, check member and generation before the state."""
-
-INSTANCE_SINCE: Final = {OFFSET_COMMIT: 7, JOIN_GROUP: 5, HEARTBEAT: HEARTBEAT_VALIDATES_SINCE, SYNC_GROUP: 3}
-"""API → first version whose request carries group.instance.id (KIP-345)."""

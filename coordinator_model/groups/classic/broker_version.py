@@ -33,8 +33,3 @@ class BrokerVersion(NamedTuple):
     def writes_replacements(self) -> bool:
         """True if a static member's replacement within a generation is written to the log; before 2.6.1 it is not (KAFKA-10284)."""
         return tuple(self.release) >= (2, 7)
-
-    @property
-    def checks_unknown_instances(self) -> bool:
-        """True if a group.instance.id without a holder is refused on every API; brokers from 2.3 to 2.8 ignore it."""
-        return tuple(self.release) >= (3, 0)

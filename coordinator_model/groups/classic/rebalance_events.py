@@ -28,6 +28,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     expired,
 )
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
+from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.rebalance_recorder import (
     NO_MEMBERS,
     NOTHING_TOLD,
@@ -52,7 +53,6 @@ from coordinator_model.wire.constants import (
     NONE,
     REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
-    TWO_STEP_JOIN_SINCE,
 )
 
 if TYPE_CHECKING:

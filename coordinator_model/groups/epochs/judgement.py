@@ -36,7 +36,7 @@ HELD: Final = "held"
 STALE: Final = "stale"
 """Kinds of unlawful answers."""
 
-MEMBER_EPOCH_SINCE: Final = 9
+MEMBER_EPOCH_SINCE: Final = TABLE["V4"].versions[1] + 1
 """OffsetCommit: carries the epoch of a member (KIP-848)."""
 
 _ANY_SENDER: Final = frozenset(Sender)

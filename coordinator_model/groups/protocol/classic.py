@@ -28,9 +28,12 @@ The words of *sender*, *generation*, *if* and *then*:
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
+from coordinator_model.groups.protocol.judge import shown
 from coordinator_model.groups.protocol.table import Effect, Table
+from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     FIND_COORDINATOR,
@@ -302,3 +305,21 @@ TABLE: Final = Table(
     phases="-EPKSDLN",
     collective={"outsider": (Sender.STRANGER, Sender.PENDING, Sender.PENDING_STATIC, Sender.NEW, Sender.NEW_STATIC)},
 )  # fmt: skip
+
+TWO_STEP_JOIN_SINCE: Final = TABLE["J16"].versions[0]
+"""JoinGroup: a client without a member id first gets one with MEMBER_ID_REQUIRED, which starts no join phase (KIP-394)."""
+
+INSTANCE_SINCE: Final = {TABLE.apis[row[0]]: TABLE[row].versions[0] for row in ("C13", "J20", "H6", "Y7")}
+"""API → first version whose request carries group.instance.id (KIP-345)."""
+
+
+@cache
+def proves_membership(api_key: int, version: int, answer: int, *, loads: bool = False) -> bool:
+    """Return True if only a member at its group's generation gets this answer to a request that names a generation.
+
+    :param loads: the broker may load the group.
+    """
+    found = shown(TABLE, api_key, version, answer, first_release(api_key, version))
+    named = [way for way in found if way.generation is not Generation.NONE and (loads or way.phase != "L")]
+    ours = {Sender.MEMBER, Sender.RENAMED}
+    return bool(named) and all(way.generation is Generation.SAME and way.sender in ours for way in named)

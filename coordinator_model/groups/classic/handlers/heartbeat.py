@@ -12,13 +12,13 @@ from coordinator_model.groups.classic.trackers.sessions import SLOW_US, THIN_SHA
 from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.events import ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.protocol.classic import proves_membership
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     HEARTBEAT,
-    HEARTBEAT_VALIDATES_SINCE,
     NONE,
     NOT_ADMITTED,
     REBALANCE_IN_PROGRESS,
@@ -167,10 +167,10 @@ def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation 
         if newest is None or newest.roster is None or member.id in newest.roster:
             group.prove(member, exchange)
         group.observe(Observation.TOLD_TO_REJOIN, exchange.res_us)
-    if newest is not None and newest.generation == exchange.generation and exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
-        newest.told = (*(id_ for id_ in newest.told if id_ != member.id), member.id)
-    if exchange.api_version >= HEARTBEAT_VALIDATES_SINCE:
-        events = group.unlawful(exchange)  # such a broker checks member and generation first
+    if proves_membership(HEARTBEAT, exchange.api_version, REBALANCE_IN_PROGRESS):
+        if newest is not None and newest.generation == exchange.generation:
+            newest.told = (*(id_ for id_ in newest.told if id_ != member.id), member.id)
+        events = group.unlawful(exchange)
     if group.parked(member):
         return events
     if member.rejoin_asked_us is None:

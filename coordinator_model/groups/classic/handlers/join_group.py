@@ -16,6 +16,7 @@ from coordinator_model.groups.classic.positions import GENERATION
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.events import Answered, Regressed, Replaced, Returned
 from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import (
     REPLACEMENTS_KEPT,
     Exchange,
@@ -34,7 +35,6 @@ from coordinator_model.wire.constants import (
     LEADER_TOLD_SINCE,
     MEMBER_ID_REQUIRED,
     NONE,
-    TWO_STEP_JOIN_SINCE,
     UNKNOWN_MEMBER_ID,
 )
 

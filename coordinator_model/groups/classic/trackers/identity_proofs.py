@@ -8,6 +8,7 @@ from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.events import (
     IdUnused,
 )
+from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, proves_membership
 from coordinator_model.groups.records import (
     Exchange,
     Generation,
@@ -16,12 +17,9 @@ from coordinator_model.groups.records import (
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     HEARTBEAT,
-    HEARTBEAT_VALIDATES_SINCE,
-    INSTANCE_SINCE,
     JOIN_GROUP,
     LEAVE_GROUP,
     OFFSET_COMMIT,
-    REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
 )
 
@@ -40,9 +38,8 @@ def validates(group: GroupData, exchange: Exchange) -> bool:
     if exchange.api_key == OFFSET_COMMIT:
         return 0 in exchange.error_codes and exchange.generation >= 0
     if exchange.api_key == HEARTBEAT:
-        if exchange.error == REBALANCE_IN_PROGRESS:
-            return exchange.api_version >= HEARTBEAT_VALIDATES_SINCE
-        return exchange.error == 0 and not group.loading_near(exchange.broker, exchange.res_us)
+        loads = group.loading_near(exchange.broker, exchange.res_us)
+        return proves_membership(HEARTBEAT, exchange.api_version, exchange.error, loads=loads)
     return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
 
 

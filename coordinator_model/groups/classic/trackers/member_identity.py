@@ -45,6 +45,7 @@ from coordinator_model.groups.events import (
     TwoRosters,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import (
     Ahead,
     Exchange,
@@ -65,7 +66,6 @@ from coordinator_model.wire.constants import (
     GROUP_MAX_SIZE_REACHED,
     HEARTBEAT,
     ILLEGAL_GENERATION,
-    INSTANCE_SINCE,
     JOIN_GROUP,
     LEAVE_GROUP,
     MEMBER_ID_REQUIRED,
@@ -73,7 +73,6 @@ from coordinator_model.wire.constants import (
     OFFSET_COMMIT,
     REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
-    TWO_STEP_JOIN_SINCE,
     UNKNOWN_MEMBER_ID,
 )
 

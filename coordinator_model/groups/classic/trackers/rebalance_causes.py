@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, Generation, JoinFacts, Member
-from coordinator_model.wire.constants import TWO_STEP_JOIN_SINCE
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData

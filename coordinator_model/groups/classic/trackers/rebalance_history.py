@@ -30,6 +30,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     leaver,
 )
 from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import AbandonedRequest, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES
@@ -42,7 +43,6 @@ from coordinator_model.wire.constants import (
     NONE,
     REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
-    TWO_STEP_JOIN_SINCE,
 )
 
 if TYPE_CHECKING:

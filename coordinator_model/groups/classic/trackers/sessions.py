@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.events import Throttled
 from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.protocol.classic import proves_membership
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     FIND_COORDINATOR,
     HEARTBEAT,
-    HEARTBEAT_VALIDATES_SINCE,
     INVALID_SESSION_TIMEOUT,
     JOIN_GROUP,
     LEAVE_GROUP,
     NONE,
-    REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
 )
 
@@ -293,9 +292,9 @@ def _restarted_us(newest: Generation, member: Member) -> int:
 
 
 def _lets_in(exchange: Exchange) -> bool:
-    if exchange.api_key == HEARTBEAT and exchange.error == REBALANCE_IN_PROGRESS:
-        return exchange.api_version >= HEARTBEAT_VALIDATES_SINCE
-    return exchange.error == NONE and exchange.api_key in {HEARTBEAT, JOIN_GROUP, SYNC_GROUP}
+    if exchange.api_key == HEARTBEAT:
+        return proves_membership(HEARTBEAT, exchange.api_version, exchange.error)
+    return exchange.error == NONE and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
 
 
 def tells_of_poll_timeout(reason: str) -> bool:
