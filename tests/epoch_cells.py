@@ -7,13 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
-from coordinator_model.groups.protocol.table import Moment, Row
+from coordinator_model.groups.protocol.table import Effect, Moment, Row, deciding
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
-from tests.coordinator_model.groups.epochs.test_epoch_protocol import RELEASES, SAID, SINCE, STATIC, answers_at, disagreements
+from tests.coordinator_model.groups.epochs.test_epoch_protocol import (
+    RELEASES,
+    SAID,
+    SINCE,
+    STATIC,
+    answers_at,
+    disagreements,
+    misdeeds,
+)
 
 _VERSIONS = {OFFSET_COMMIT: (8, 9), STREAMS_GROUP_HEARTBEAT: (0,)}
 
@@ -54,6 +62,9 @@ def every() -> Iterator[Change]:
         for condition in Condition:
             if condition is not Condition.FOREIGN:
                 yield Change(row, f"if {condition}", row._replace(conditions=row.conditions ^ {condition}))
+        if not row.is_unseen:  # nothing shows what the others do
+            for effect in Effect:
+                yield Change(row, f"then {effect}", row._replace(effects=row.effects ^ {effect}))
         first, last = row.versions
         for ends in {(0, 8), (9, last), (first + 1, last), (first, last - 1)} - {row.versions}:
             yield Change(row, f"version {ends}", row._replace(versions=ends))
@@ -95,11 +106,20 @@ def possible(api_key: int) -> tuple[Moment, ...]:
 def is_equivalent(change: Change) -> bool:
     """Return True if the change makes no difference at any moment that there can be."""
     before, after = TABLE.of(change.api_key), change.table
-    return all(answers_at(before, moment) == answers_at(after, moment) for moment in possible(change.api_key))
+    return all(
+        answers_at(before, moment) == answers_at(after, moment) and _effects(before, moment) == _effects(after, moment)
+        for moment in possible(change.api_key)
+    )
+
+
+def _effects(table: tuple[Row, ...], moment: Moment) -> frozenset[str]:
+    row = deciding(table, moment)
+    return frozenset() if row is None else row.effects
 
 
 def is_noticed(change: Change) -> bool:
-    return next(disagreements(change.api_key, change.table), None) is not None
+    found = chain(disagreements(change.api_key, change.table), misdeeds(change.api_key, change.table))
+    return next(found, None) is not None
 
 
 def share_noticed() -> float:

@@ -15,9 +15,10 @@ The columns:
 * *sender*: what the coordinator knows of the ids in the request.
 * *epoch*: of the request, compared with the member's own.
 * *if*: what else must hold.
+* *then*: what becomes of the sender.
 * *version*: of the API. *release*: of the broker.
 
-The words of *sender*, *epoch* and *if*:
+The words of *sender*, *epoch*, *if* and *then*:
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Condition(StrEnum):
 
 
 _TABLE: Final = """
-row | answer                       | sender                | epoch                     | if        | version | release
+row | answer                       | sender                | epoch                     | if        | then     | version | release
 
 # ConsumerGroupHeartbeat
 U1  | UNSUPPORTED_VERSION          |                       |                           | unseen
@@ -89,26 +90,26 @@ U6  | INVALID_REGULAR_EXPRESSION   |                       | join same previous 
 U7  | INVALID_REQUEST              |                       |                           | malformed
 U8  | GROUP_MAX_SIZE_REACHED       | outsider              | join same previous lower higher | unseen
   # the size counted before the instance id, so that a static member that returned to a full group was refused too
-U26 | GROUP_MAX_SIZE_REACHED       | returning rival       | join same previous lower higher | unseen | | -4.3
-U9  | NONE                         | member static away    | leave
-U10 | NONE                         | static away           | aside
+U26 | GROUP_MAX_SIZE_REACHED       | returning rival       | join same previous lower higher | unseen |          | | -4.3
+U9  | NONE                         | member static away    | leave                     |           | removed
+U10 | NONE                         | static away           | aside                     |           | away
 U11 | UNKNOWN_MEMBER_ID            | outsider              | leave aside
 U12 | FENCED_INSTANCE_ID           | returning rival       | leave aside
-U13 | NONE                         | outsider              | join
+U13 | NONE                         | outsider              | join                      |           | added
   # the answer to its join was lost
-U16 | NONE                         | member                | join                      | unseen
-U14 | NONE                         | member                | join                      |           |         | 4.2-
-U15 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
-U19 | NONE                         | static                | join                      | foreign
+U16 | NONE                         | member                | join                      | unseen    | session
+U14 | NONE                         | member                | join                      |           | session  |         | 4.2-
+U15 | FENCED_MEMBER_EPOCH          | member                | join                      |           |          |         | -4.1
+U19 | NONE                         | static                | join                      | foreign   | session
   # also where the holder asks itself
 U17 | UNRELEASED_INSTANCE_ID       | static rival          | join
-U18 | NONE                         | away returning        | join
+U18 | NONE                         | away returning        | join                      |           | replaced
 U20 | UNKNOWN_MEMBER_ID            | outsider              | same previous lower higher
 U21 | FENCED_INSTANCE_ID           | returning rival       | same previous lower higher
 U22 | FENCED_MEMBER_EPOCH          | away                  | same previous lower higher
-U23 | NONE                         | member static         | same
+U23 | NONE                         | member static         | same                      |           | session
   # the answer at the newer epoch was lost
-U24 | NONE                         | member static         | previous                  | owns
+U24 | NONE                         | member static         | previous                  | owns      | session
 U25 | FENCED_MEMBER_EPOCH          | member static         | previous lower higher
 
 # ShareGroupHeartbeat
@@ -122,13 +123,13 @@ W3  | GROUP_ID_NOT_FOUND           |                       |                    
 W4  | UNKNOWN_SERVER_ERROR         |                       |                           | unseen
 W5  | INVALID_REQUEST              |                       |                           | malformed
 W6  | GROUP_MAX_SIZE_REACHED       | outsider              | join same previous lower higher | unseen
-W7  | NONE                         | member                | leave
-W8  | NONE                         | outsider              | join
-W11 | NONE                         | member                | join                      | unseen
-W9  | NONE                         | member                | join                      |           |         | 4.2-
-W10 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
+W7  | NONE                         | member                | leave                     |           | removed
+W8  | NONE                         | outsider              | join                      |           | added
+W11 | NONE                         | member                | join                      | unseen    | session
+W9  | NONE                         | member                | join                      |           | session  |         | 4.2-
+W10 | FENCED_MEMBER_EPOCH          | member                | join                      |           |          |         | -4.1
 W12 | UNKNOWN_MEMBER_ID            | outsider              | leave same previous lower higher
-W13 | NONE                         | member                | same previous
+W13 | NONE                         | member                | same previous             |           | session
 W14 | FENCED_MEMBER_EPOCH          | member                | lower higher
 
 # StreamsGroupHeartbeat
@@ -149,21 +150,22 @@ Z5  | INVALID_REQUEST              |                       |                    
 Z6  | INVALID_REQUEST              |                       |                           | malformed
 Z7  | GROUP_MAX_SIZE_REACHED       | outsider returning rival | join same previous lower higher | unseen
   # the size counted before the member id, so that a member that joined again was refused too
-Z21 | GROUP_MAX_SIZE_REACHED       | member                | join                      | unseen    |         | -4.3
+Z21 | GROUP_MAX_SIZE_REACHED       | member                | join                      | unseen    |          |         | -4.3
   # static members since 4.4
-Z8  | FENCED_INSTANCE_ID           | static returning rival |                           | unseen    |         | 4.4-
+Z8  | FENCED_INSTANCE_ID           | static returning rival |                           | unseen    |          |         | 4.4-
     | UNRELEASED_INSTANCE_ID
-Z9  | NONE                         | member static away    | leave
-Z10 | NONE                         | static away           | aside                     |           |         | 4.4-
+Z9  | NONE                         | member static away    | leave                     |           | removed
+Z10 | NONE                         | static away           | aside                     |           | away     |         | 4.4-
 Z11 | UNKNOWN_MEMBER_ID            | outsider              | leave aside
-Z12 | NONE                         | outsider away returning | join
-Z15 | NONE                         | member                | join                      | unseen
-Z13 | NONE                         | member static         | join                      |           |         | 4.2-
-Z14 | FENCED_MEMBER_EPOCH          | member                | join                      |           |         | -4.1
+Z12 | NONE                         | outsider              | join                      |           | added
+Z22 | NONE                         | away returning        | join                      |           | replaced
+Z15 | NONE                         | member                | join                      | unseen    | session
+Z13 | NONE                         | member static         | join                      |           | session  |         | 4.2-
+Z14 | FENCED_MEMBER_EPOCH          | member                | join                      |           |          |         | -4.1
 Z16 | UNKNOWN_MEMBER_ID            | outsider              | same previous lower higher
 Z17 | FENCED_MEMBER_EPOCH          | away                  | same previous lower higher
-Z18 | NONE                         | member static         | same
-Z19 | NONE                         | member static         | previous                  | owns
+Z18 | NONE                         | member static         | same                      |           | session
+Z19 | NONE                         | member static         | previous                  | owns      | session
 Z20 | FENCED_MEMBER_EPOCH          | member static         | previous lower higher
 
 # OffsetCommit of a member of the new protocol
@@ -184,14 +186,14 @@ V3  | ILLEGAL_GENERATION           |                       |                    
     | FENCED_INSTANCE_ID
     | GROUP_ID_NOT_FOUND
   # before 9 a member of the new protocol cannot commit
-V4  | UNSUPPORTED_VERSION          | member static away    |                           |           | 0-8
+V4  | UNSUPPORTED_VERSION          | member static away    |                           |           |          | 0-8
   # of an operator
 V5  | NONE                         | outsider              | leave aside               | empty
 V6  | UNKNOWN_MEMBER_ID            | outsider
 V7  | NONE                         | member static         | same
   # partitions assigned no later than that epoch (KIP-1251); first in Streams groups, which have no static members then
-V8  | NONE                         | member                | previous lower            | unseen    |         | 4.2-
-V10 | NONE                         | static                | previous lower            | unseen    |         | 4.3-
+V8  | NONE                         | member                | previous lower            | unseen    |          |         | 4.2-
+V10 | NONE                         | static                | previous lower            | unseen    |          |         | 4.3-
 V9  | STALE_MEMBER_EPOCH           | member static         | previous lower higher join leave aside
 V11 | STALE_MEMBER_EPOCH           | away
 """

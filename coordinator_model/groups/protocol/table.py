@@ -25,6 +25,7 @@ class Effect(StrEnum):
     ISSUED = "issued"  #: the answer gives a member id, which is pending from here on
     ADDED = "added"  #: the sender is a member from here on
     REPLACED = "replaced"  #: a new member id takes the place of the one that held the instance id; its session begins
+    AWAY = "away"  #: the static member has left for a while; its instance id and partitions are kept for it
     REMOVED = "removed"  #: the member is one no longer
     PREPARES = "prepares"  #: a join phase begins, unless one runs
     SESSION = "session"  #: the member's session timeout starts anew

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from random import Random
 from typing import Any, Final
@@ -17,7 +17,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
-from coordinator_model.groups.protocol.table import Moment, Row
+from coordinator_model.groups.protocol.table import Effect, Moment, Row, deciding
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
     OFFSET_COMMIT,
@@ -54,6 +54,7 @@ SAID: Final = {CONSUMER_GROUP_HEARTBEAT: ((), (Condition.ASSIGNOR,), (Condition.
 """API → what a request may name beside, and what no reference reads."""
 
 Answers = dict[Moment, frozenset[int]]
+Outcome = tuple[int, frozenset[Effect]]
 
 
 def also_lawful(api_key: int, moment: Moment) -> frozenset[int]:
@@ -109,19 +110,36 @@ def sender_of(group: ConsumerGroup, member_id: str, instance_id: str | None) -> 
     return Sender.RETURNING if holder.epoch == LEFT_FOR_A_WHILE or holder.classic is not None else Sender.RIVAL
 
 
-def error_of(action: Any) -> int:
+def outcome_of(group: ConsumerGroup, action: Any) -> Outcome:
+    """The answer, and what becomes of the members."""
+    before = {one.id: (one, one.epoch, one.session) for one in group.members.values()}
     try:
         body = action()
     except RefusedError as refused:
-        return refused.error
-    return body.topics[0].partitions[0].error_code if isinstance(body, wire.OffsetCommitResponse) else body.error_code
+        return refused.error, frozenset()
+    found = set()
+    came = [one for one in group.members.values() if before.get(one.id, (None,))[0] is not one]
+    gone = [one for one, _, _ in before.values() if group.members.get(one.id) is not one]
+    if came or gone:
+        found.add(Effect.REPLACED if came and gone else Effect.ADDED if came else Effect.REMOVED)
+    for one, epoch, session in before.values():
+        if one.epoch == LEFT_FOR_A_WHILE != epoch:
+            found.add(Effect.AWAY)
+        if one.session > session:
+            found.add(Effect.SESSION)
+    error = body.topics[0].partitions[0].error_code if isinstance(body, wire.OffsetCommitResponse) else body.error_code
+    return error, frozenset(found)
 
 
 def asked(body: Any, version: int) -> Asked:
     return Asked(body, version, 0, lambda _: None)
 
 
-def consumer_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, int]]:
+def _malformed(shape: int) -> Outcome | None:
+    return (shape, frozenset()) if shape else None
+
+
+def consumer_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, Outcome]]:
     owned_lists = (None, (), (("t", 0),), (("t", 0), ("t", 9)), (("t", 2),), (("t", 3),))
     for id_, instance, epoch, owned, version, is_full in product(
         ("m", "s", "a", "n", "x", ""), (None, "i-s", "i-a", "i-c", "i-x"), EPOCHS, owned_lists, (0, 1), (False, True)
@@ -149,9 +167,10 @@ def consumer_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, int]]:
         moment = Moment(sender, EPOCHS[epoch], conditions_of(group, id_, owned, is_malformed=bool(shape)), version, release)
         yield (
             moment,
-            shape
-            or error_of(
-                lambda coordinator=coordinator, body=body, version=version: coordinator._consumer_heartbeat(asked(body, version))
+            _malformed(shape)
+            or outcome_of(
+                group,
+                lambda coordinator=coordinator, body=body, version=version: coordinator._consumer_heartbeat(asked(body, version)),
             ),
         )
 
@@ -164,7 +183,7 @@ def conditions_of(group: ConsumerGroup, id_: str, owned: Any, *, is_malformed: b
     return frozenset({Condition.OWNS}) if owns else frozenset()
 
 
-def share_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, int]]:
+def share_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, Outcome]]:
     for id_, epoch, is_full, names in product(("m", "n", "x", ""), EPOCHS, (False, True), (None, ("t",))):
         group = ShareGroup(release, epoch=5, assignment_epoch=5, assigned_at_us=0)
         group.members = {one.id: one for one in members() if one.id in {"m", "n"}}
@@ -182,7 +201,8 @@ def share_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, int]]:
                 coordinator.consumer = fresh
                 yield (
                     Moment(sender, EPOCHS[epoch], conditions, version, release),
-                    shape or error_of(lambda coordinator=coordinator, body=body: coordinator._heartbeat_of_share(body)),
+                    _malformed(shape)
+                    or outcome_of(fresh, lambda coordinator=coordinator, body=body: coordinator._heartbeat_of_share(body)),
                 )
 
 
@@ -195,7 +215,7 @@ def streams_group() -> StreamsGroup:
     return group
 
 
-def streams_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, int]]:
+def streams_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, Outcome]]:
     task_lists = (None, (), (("0", 0),), (("0", 0), ("0", 5)))
     for id_, epoch, is_full, owned in product(("m", "n", "x", ""), EPOCHS, (False, True), task_lists):
         if id_ == "n" and epoch not in {0, 5}:
@@ -214,10 +234,11 @@ def streams_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, int]]:
         shape = streams_coordinator.shape_error(body)
         sender = Sender.MEMBER if id_ in group.members else Sender.OUTSIDER
         moment = Moment(sender, EPOCHS[epoch], conditions_of(group, id_, owned, is_malformed=bool(shape)), 0, release)
-        yield moment, shape or error_of(lambda coordinator=coordinator, body=body: coordinator._heartbeat_of_streams(body))
+        ask = partial(coordinator._heartbeat_of_streams, body)
+        yield moment, _malformed(shape) or outcome_of(group, ask)
 
 
-def commit_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, int]]:
+def commit_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, Outcome]]:
     """Of consumer groups, and of Streams groups, which take older epochs one release earlier."""
     for id_, instance, epoch, number, version in product(("m", "s", "a", "x"), (None, "i-s", "i-a"), EPOCHS, (0, 1, 2, 9), (8, 9)):
         for kind in ("consumer", "streams", "empty"):
@@ -241,16 +262,17 @@ def commit_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, int]]:
                 topics=(wire.OffsetCommitRequestTopic(name="t", partitions=(partition,)),),
             )
             assert sender is not None
-            error = error_of(
+            outcome = outcome_of(
+                group,
                 (lambda coordinator=coordinator, body=body: coordinator._commit_tasks(body))
                 if kind == "streams"
                 else (
                     lambda coordinator=coordinator, body=body, version=version: coordinator._commit_by_epoch(asked(body, version))
-                )
+                ),
             )
             empty = {Condition.EMPTY} if kind == "empty" else set()
             for owns in (set(), {Condition.OWNS}):  # a commit lists nothing that is owned
-                yield Moment(sender, EPOCHS[epoch], frozenset(empty | owns), version, release), error
+                yield Moment(sender, EPOCHS[epoch], frozenset(empty | owns), version, release), outcome
 
 
 _ASK: Final = {
@@ -262,14 +284,31 @@ _ASK: Final = {
 
 
 @cache
+def outcomes(api_key: int) -> frozenset[tuple[Moment, Outcome]]:
+    """What the reference answered and did, each time that it was asked."""
+    releases = [release for release in RELEASES if release >= SINCE.get(api_key, RELEASES[0])]
+    return frozenset(outcome for release in releases for outcome in _ASK[api_key](release))
+
+
+def deeds(api_key: int) -> frozenset[tuple[Moment, Outcome]]:
+    """What the reference did; a Streams group since 4.4 treats static members as a consumer group does."""
+    if api_key != STREAMS_GROUP_HEARTBEAT:
+        return outcomes(api_key)
+    of_static = (
+        (moment._replace(version=0), outcome)
+        for moment, outcome in outcomes(CONSUMER_GROUP_HEARTBEAT)
+        if moment.sender in STATIC and (moment.release, moment.version) == ((4, 4), 1)
+    )
+    return outcomes(api_key).union(of_static)
+
+
+@cache
 def lawful(api_key: int) -> Answers:
     """Every moment at which a reference was asked → the lawful answers."""
     found: dict[Moment, set[int]] = {}
-    for release in RELEASES:
-        if release >= SINCE.get(api_key, RELEASES[0]):
-            for moment, error in _ASK[api_key](release):
-                for said in SAID.get(api_key, ((),)):
-                    found.setdefault(moment._replace(conditions=moment.conditions.union(said)), set()).add(error)
+    for moment, (error, _) in outcomes(api_key):
+        for said in SAID.get(api_key, ((),)):
+            found.setdefault(moment._replace(conditions=moment.conditions.union(said)), set()).add(error)
     return {moment: frozenset(errors) | also_lawful(api_key, moment) for moment, errors in found.items()}
 
 
@@ -310,3 +349,20 @@ def disagreements(api_key: int, table: tuple[Row, ...]) -> Iterator[tuple[Moment
 @pytest.mark.parametrize("api_key", APIS)
 def test_the_table_allows_what_the_references_answer_and_nothing_else(api_key: int) -> None:
     assert list(disagreements(api_key, TABLE.of(api_key))) == []
+
+
+def misdeeds(api_key: int, table: tuple[Row, ...]) -> Iterator[tuple[Moment, Outcome]]:
+    """What a reference did and the row that decides does not say."""
+    for moment, (error, effects) in deeds(api_key):
+        row = deciding(table, moment)
+        known = frozenset({Effect.AWAY} if moment.sender is Sender.AWAY else ())
+        if row is not None and error in row.answers and effects != row.effects - known:
+            yield moment, (error, effects)
+
+
+@pytest.mark.parametrize("api_key", APIS)
+def test_the_row_that_decides_says_what_becomes_of_the_sender(api_key: int) -> None:
+    assert list(misdeeds(api_key, TABLE.of(api_key))) == []
+    assert {effect for _, (_, effects) in deeds(api_key) for effect in effects} == {
+        effect for row in TABLE.of(api_key) if not row.is_unseen for effect in row.effects
+    }
