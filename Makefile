@@ -99,7 +99,7 @@ sparks: setup ## The job's story under other releases of Spark, each in an envir
 screenshots: setup ## Run the demo, and take the pictures of its page that the documents show
 	@$(BIN)/python -m tests.screenshots $(ARGS)
 
-.PHONY: bench soak bench-decode bench-model bench-tap bench-replay bench-page bench-events
+.PHONY: bench soak bench-decode bench-model bench-tap bench-replay bench-page bench-report bench-events
 bench: setup ## Latency, highest rate and catching up over 10,000 groups, beside an empty model and one row per group
 	@$(BIN)/python -m tests.bench.job $(ARGS)
 soak: setup ## Two hours of steady load; fails if memory, threads, file handles or checkpoint grew (ARGS="--minutes 30")
@@ -116,6 +116,8 @@ bench-events: setup ## What events cost the model, over golden transcripts
 	@$(BIN)/python -m tests.bench.events $(ARGS)
 bench-page: setup ## The page with 1,000 groups: bytes, first paint in Chromium, and what 20 viewers cost
 	@$(BIN)/python -m tests.bench.page $(ARGS)
+bench-report: setup ## The report on 1,000 groups with 10,000 rebalances: seconds and bytes of each form
+	@$(BIN)/python -m tests.bench.report $(ARGS)
 
 .PHONY: layouts fixtures fuzz
 layouts: setup ## Write the wire layouts anew from Kafka's message definitions

@@ -41,6 +41,7 @@ _COMMANDS: Final = {
     "rebalances": "streaming.commands.view:rebalances",
     "clients": "streaming.commands.clients:clients",
     "top": "streaming.commands.top:top",
+    "report": "streaming.commands.report:report",
     "trace": "streaming.commands.trace:trace",
     "web": "streaming.commands.web:web",
     "rules": "streaming.commands.rules:rules",
@@ -54,7 +55,7 @@ _COMMANDS: Final = {
 """Where the commands are, in the order in which they are shown."""
 
 
-_EXTRAS: Final = {"checkpoint": "job", "demo": "job", "notify": "notify", "run": "job", "web": "web"}
+_EXTRAS: Final = {"checkpoint": "job", "demo": "job", "notify": "notify", "report": "web", "run": "job", "web": "web"}
 """Command → extra of the package that brings its libraries. The others need ``tap``, or nothing."""
 
 

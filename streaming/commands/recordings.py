@@ -35,6 +35,9 @@ class ReadRecording(NamedTuple):
     is_damaged: bool  #: True if a file is truncated or cannot be read to its end
 
 
+NOTHING_TOLD: Final = ReadRecording([], [], is_damaged=False)
+
+
 def read_recordings(
     state: PageState,
     files: Sequence[str],

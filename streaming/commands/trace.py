@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import time
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streaming.commands.output import fail
+from streaming.commands.since import moment_of
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
 from streaming.kafka.compacted import CompactedReader
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from streaming.published.page_state import GroupPast
-
-_UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 def trace(
@@ -61,7 +58,7 @@ def trace(
     """
     now_s = time.time()
     try:
-        since_s = None if since is None else _moment(since, now_s)
+        since_s = None if since is None else moment_of(since, now_s)
         if file is not None:
             state = PageState(clock=None, kept=ALL)
             read_file(state, file)
@@ -72,20 +69,6 @@ def trace(
         fail(error)
     past = _chosen(state, name, cluster)
     typer.echo(json.dumps(trace_events(past, from_s=since_s, to_s=state.now_s()), separators=(",", ":")))
-
-
-def _moment(text: str, now_s: float) -> float:
-    """Return a time in seconds since the epoch.
-
-    :raises ConfigError: when the text is neither a duration nor a time.
-    """
-    if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip()):
-        return now_s - float(found[1]) * _UNITS_S[found[2]]
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(f"--since: {text} is neither a duration such as 8h nor a time such as 2026-01-31T03:00") from None
-    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
 
 
 def _read(properties: Mapping[str, Any], topic: str, name: str, since_s: float | None) -> PageState:

@@ -138,10 +138,12 @@ class PageState:
         self.no_events: str | None = None  #: why there are no events, if so
         self.unreadable = 0
         self.dropped_groups = 0
+        self.dropped_findings = 0
+        self.dropped_events = 0
         self.status_written_s = 0.0
         self.is_recorded = clock is None
         self._clock = clock
-        self._hide = hide_addresses
+        self.hides_addresses = hide_addresses
         self._kept = kept
         self._newest_s = 0.0
         self._first_s = float("inf")
@@ -149,7 +151,7 @@ class PageState:
 
     def harmless(self, value: Any) -> Any:
         """Return text from the wire as the page may show it."""
-        return harmless(value, hide_addresses=self._hide)
+        return harmless(value, hide_addresses=self.hides_addresses)
 
     def now_s(self) -> float:
         """Return the time that the page shows."""
@@ -211,6 +213,7 @@ class PageState:
             while len(self.findings) > FINDINGS:
                 resolved = (known for known, finding in self.findings.items() if not is_open(finding))
                 del self.findings[next(resolved, next(iter(self.findings)))]
+                self.dropped_findings += 1
 
     def event(self, content: Json) -> None:
         """Something that happened in a group."""
@@ -281,6 +284,7 @@ class PageState:
     def _drop_event_of(self, past: GroupPast) -> None:
         past.drop_oldest_event()
         self._events -= 1
+        self.dropped_events += 1
 
     # --- handing out: the caller holds the lock ------------------------------------------------------------------------------
 

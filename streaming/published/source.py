@@ -78,6 +78,89 @@ class _Later:
         return not self._reader.ends or self._reader.caught_up()
 
 
+class _Taker:
+    """Takes records of the topics into the page's state."""
+
+    def __init__(self, state: PageState, names: TopicNames) -> None:
+        self._state = state
+        self._names = names
+        self._keys: dict[str, Key] = {}  # of a group's record → cluster and group: a tombstone has the key alone
+
+    def take(self, record: Record) -> None:
+        match record.topic:
+            case self._names.groups:
+                is_read = self._group(record)
+            case self._names.findings:
+                is_read = self._finding(record)
+            case self._names.events:
+                is_read = self._event(record)
+            case self._names.lag:
+                is_read = self._lag(record)
+            case _:
+                is_read = self._status(record)
+        if not is_read:
+            self._state.unreadable += 1
+
+    def _group(self, record: Record) -> bool:
+        content = None if record.value is None else group_of(record.value)
+        if content is not None:
+            self._keys[record.name] = (content["cluster"], content["group"])
+            self._state.group(self._keys[record.name], content)
+        elif record.value is None and record.name in self._keys:
+            self._state.group(self._keys.pop(record.name), None)
+        return content is not None or record.value is None
+
+    def _finding(self, record: Record) -> bool:
+        content = None if record.value is None else finding_of(record.value)
+        if content is not None or record.value is None:
+            self._state.finding(record.name, content)
+            return True
+        return False
+
+    def _event(self, record: Record) -> bool:
+        content = None if record.value is None else event_of(record.value)
+        if content is not None:
+            self._state.event(content)
+        return content is not None
+
+    def _lag(self, record: Record) -> bool:
+        """A tombstone comes when the group is gone, and its own record tells so."""
+        content = None if record.value is None else lag_of(record.value)
+        if content is not None:
+            self._state.lag((content["cluster"], content["group"]), content)
+        return content is not None or record.value is None
+
+    def _status(self, record: Record) -> bool:
+        content = _status_of(record.value)
+        if content is not None:
+            self._state.monitor_status(content, record.written_s)
+        return content is not None or record.value is None
+
+
+def read_topics(state: PageState, properties: Callable[[], Mapping[str, Any]], names: TopicNames, *, since_s: float) -> None:
+    """Read the result topics to their end, events from a moment on.
+
+    :param properties: returns librdkafka's properties.
+    :raises SetupError: when one cannot be read; that of events and that of lag may be missing.
+    """
+    taker = _Taker(state, names)
+    with CompactedReader(properties, (names.groups, names.findings, names.status), "the reader") as reader:
+        reader.start(patience_s=0)
+        for record in reader.history():
+            taker.take(record)
+    later: tuple[tuple[str, Callable[[str], None]], ...] = ((names.events, state.say_no_events), (names.lag, lambda _: None))
+    for topic, missing in later:
+        with CompactedReader(properties, (topic,), "the reader", since_s=since_s if topic == names.events else None) as reader:
+            try:
+                reader.start(patience_s=0)
+            except TopicError as error:
+                missing(str(error))
+                continue
+            for record in reader.history():
+                taker.take(record)
+    state.read_to_the_end()
+
+
 class TopicsSource:
     """Follows the result topics in a thread; a context manager.
 
@@ -88,7 +171,7 @@ class TopicsSource:
         self._state = state
         self._properties = properties
         self._names = names
-        self._keys: dict[str, Key] = {}  # of a group's record → cluster and group: a tombstone has the key alone
+        self._taker = _Taker(state, names)
         self._look_at_s = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="topics", daemon=True)
@@ -122,12 +205,8 @@ class TopicsSource:
             while not self._stop.is_set() and not self._started(reader):
                 self._stop.wait(_RETRY_S)
             while not self._stop.is_set():
-                for record in reader.poll(_WAIT_S):
-                    self._take(record)
-                for record in events.poll():
-                    self._take_event(record)
-                for record in lag.poll():
-                    self._take_lag(record)
+                for record in [*reader.poll(_WAIT_S), *events.poll(), *lag.poll()]:
+                    self._taker.take(record)
                 self._look_at_the_mirror(reader)
                 if not reader.in_trouble:
                     self._state.say(None)
@@ -153,41 +232,6 @@ class TopicsSource:
                 self._state.mirror_end(partition, bounds_of(reader.client, place, within_s=1.0)[1])
             except (KafkaException, ValueError):
                 return
-
-    def _take_event(self, record: Record) -> None:
-        content = None if record.value is None else event_of(record.value)
-        if content is None:
-            self._state.unreadable += 1
-        else:
-            self._state.event(content)
-
-    def _take_lag(self, record: Record) -> None:
-        """A tombstone comes when the group is gone, and its own record tells so."""
-        content = None if record.value is None else lag_of(record.value)
-        if content is not None:
-            self._state.lag((content["cluster"], content["group"]), content)
-        elif record.value is not None:
-            self._state.unreadable += 1
-
-    def _take(self, record: Record) -> None:
-        state, value = self._state, record.value
-        if record.topic == self._names.groups:
-            content = None if value is None else group_of(value)
-            if content is not None:
-                self._keys[record.name] = (content["cluster"], content["group"])
-                state.group(self._keys[record.name], content)
-            elif value is None and record.name in self._keys:
-                state.group(self._keys.pop(record.name), None)
-        elif record.topic == self._names.findings:
-            content = None if value is None else finding_of(value)
-            if content is not None or value is None:
-                state.finding(record.name, content)
-        else:
-            content = _status_of(value)
-            if content is not None:
-                state.monitor_status(content, record.written_s)
-        if value is not None and content is None:
-            state.unreadable += 1
 
 
 class IntoState:

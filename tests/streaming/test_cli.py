@@ -109,7 +109,8 @@ def test_the_list_of_commands_also_has_those_whose_libraries_are_not_installed(a
     [
         (("tap", "--help"), "tap needs the library confluent_kafka, which is not installed: pip install 'rebalance-monitor[tap]'"),
         (("run",), "run needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[job]'"),
-        (("web",), "web needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[web]'"),
+        (("report",), "report needs the library confluent_kafka, which is not installed: pip install 'rebalance-monitor[web]'"),
+        (("web",), "web needs the library confluent_kafka, which is not installed: pip install 'rebalance-monitor[web]'"),
         (
             ("replay", "--config", "x.toml", "y"),
             "replay needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[tap]'",

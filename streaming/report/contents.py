@@ -1,0 +1,390 @@
+"""What a report says, as plain data: JSON, Markdown and the page are three forms of it.
+
+The trap: a report is read by people who were not there. So what the monitor did not see stands in it beside what it did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.finding import Severity, iso_utc
+from coordinator_model.wording import counted
+from streaming.published import sentences
+from streaming.published.records import (
+    STALE_S,
+    Json,
+    RebalanceLag,
+    began_s,
+    duration,
+    is_open,
+    lag_of_rebalance,
+    moment,
+    name_of,
+    seconds,
+)
+from streaming.published.wire_text import harmless, readable
+from streaming.sinks.clients import oldest_first
+
+if TYPE_CHECKING:
+    from streaming.published.page_state import GroupPast, PageState
+
+_NAMED: Final = 10
+_SERIOUS: Final = Severity.ERROR.rank
+
+
+@dataclass(slots=True)
+class Lost:
+    """What rebalances cost, added up."""
+
+    rebalances: int = 0
+    took_ms: int = 0
+    member_seconds: float = 0.0  #: in which members consumed nothing
+    unheld_partition_seconds: float = 0.0  #: in which nobody held partitions, as far as that is known
+
+    def add(self, rebalance: Json) -> None:
+        """Add a rebalance that is over."""
+        self.rebalances += 1
+        self.took_ms += rebalance.get("took_ms") or 0
+        self.member_seconds += rebalance.get("cost_member_seconds") or 0.0
+        self.unheld_partition_seconds += unheld_s(rebalance)
+
+    def plus(self, other: Lost) -> Lost:
+        return Lost(*(getattr(self, name) + getattr(other, name) for name in Lost.__slots__))
+
+    def as_json(self) -> Json:
+        return {
+            "rebalances": self.rebalances,
+            "took_ms": self.took_ms,
+            "cost_member_seconds": round(self.member_seconds, 3),
+            "unheld_partition_seconds": round(self.unheld_partition_seconds, 3),
+        }
+
+
+@dataclass(slots=True)
+class WaitedFor:
+    """A member for which others waited, in all rebalances together."""
+
+    name: str
+    client_address: str | None
+    why: str
+    times: int = 0
+    waited_ms: int = 0
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """One that is over."""
+
+    event: Json  #: the published record
+    by: str | None
+    held_up: str
+    lag: RebalanceLag | None
+
+    def as_json(self) -> Json:
+        known = {
+            name: self.event.get(name) for name in ("id", "began_at", "at", "cause", "from_generation", "to_generation", "ended")
+        }
+        cost = Lost()
+        cost.add(self.event)
+        return {
+            **known,
+            "by": self.by,
+            "held_up": self.held_up or None,
+            **{name: value for name, value in cost.as_json().items() if name != "rebalances"},
+            "lag": None if self.lag is None else self.lag._asdict(),
+        }
+
+
+@dataclass(slots=True, eq=False)
+class GroupReport:
+    """One group: what its rebalances cost and why, who was waited for, and what is wrong."""
+
+    past: GroupPast
+    several_clusters: bool
+    group_type: str
+    lost: Lost = field(default_factory=Lost)
+    causes: dict[str, Lost] = field(default_factory=dict)  #: the costliest first
+    waited_for: list[WaitedFor] = field(default_factory=list)  #: the longest first
+    rebalances: list[Rebalance] = field(default_factory=list)  #: in order
+    findings: list[Json] = field(default_factory=list)  #: the worst first
+    not_seen: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Return the name for display."""
+        cluster, group = (readable(each) for each in self.past.key)
+        return f"{group or '(no name)'} of {cluster}" if self.several_clusters else group or "(no name)"
+
+    @property
+    def costliest(self) -> list[Rebalance]:
+        """Return its rebalances, those that cost most first."""
+        return sorted(
+            self.rebalances, key=lambda one: (-(one.event.get("cost_member_seconds") or 0.0), -(one.event.get("took_ms") or 0))
+        )
+
+    def as_json(self) -> Json:
+        cluster, group = self.past.key
+        return {
+            "cluster": cluster,
+            "group": group,
+            "group_type": self.group_type,
+            **self.lost.as_json(),
+            "causes": [{"cause": cause, **lost.as_json()} for cause, lost in self.causes.items()],
+            "waited_for": [asdict(one) for one in self.waited_for],
+            "lag": None if self.past.lag is None else self.past.lag["lag"],
+            "findings": self.findings,
+            "rebalances_over": [one.as_json() for one in self.rebalances],
+            "not_seen": self.not_seen,
+        }
+
+
+@dataclass(slots=True, eq=False)
+class Report:
+    """What happened in groups over a time."""
+
+    from_s: float
+    to_s: float
+    groups: list[GroupReport]  #: the costliest first
+    findings: list[Json]  #: of no group, the worst first
+    clients: list[Json]
+    read: list[str]  #: what was read, a sentence each
+    not_seen: list[str]  #: what the monitor could not see, a sentence each
+
+    @property
+    def lost(self) -> Lost:
+        total = Lost()
+        for group in self.groups:
+            total = total.plus(group.lost)
+        return total
+
+    @property
+    def summary(self) -> str:
+        """Return what happened, in two or three sentences."""
+        return " ".join(one for one in (_cost(self), _costliest(self), _found(self)) if one)
+
+    def as_json(self) -> Json:
+        return {
+            "from": iso_utc(round(self.from_s * 1e6)),
+            "to": iso_utc(round(self.to_s * 1e6)),
+            "summary": self.summary,
+            **self.lost.as_json(),
+            "groups": [group.as_json() for group in self.groups],
+            "findings": self.findings,
+            "clients": self.clients,
+            "read": self.read,
+            "not_seen": self.not_seen,
+        }
+
+
+def report_of(
+    state: PageState,
+    *,
+    wanted: Callable[[str], bool],
+    since_s: float | None,
+    clients: Iterable[Json] = (),
+    read: Sequence[str] = (),
+) -> Report:
+    """Return the report of what is known of groups.
+
+    :param wanted: whether a group of that name is reported.
+    :param since_s: where the time begins; None for the first that is known.
+    :param clients: of captured traffic, as members of published groups; the members of published groups are added.
+    :param read: what is known of the input, a sentence each.
+    """
+    chosen = [past for past in state.groups.values() if wanted(past.key[1])]
+    from_s = state.first_s if since_s is None else since_s
+    several = len({past.key[0] for past in chosen}) > 1
+    findings: dict[tuple[str, str], list[Json]] = {}
+    for finding in state.findings.values():
+        if not finding["resolved_at"] or seconds(finding["resolved_at"]) >= from_s:
+            findings.setdefault((finding["cluster"], finding["group"]), []).append(finding)
+    for found in findings.values():
+        found.sort(key=lambda one: (-Severity(one["severity"]).rank, one["opened_at"]))
+    groups = [_group(past, findings.get(past.key, []), from_s, several=several) for past in chosen]
+    groups.sort(key=_trouble)
+    elsewhere = [one for (_, group), found in findings.items() if not group for one in found]
+    members = [*clients, *(past.content for past in chosen if past.content is not None)]
+    speakers = oldest_first(one for one in members if wanted(one["group"]))
+    return Report(
+        from_s,
+        max(state.now_s(), from_s + 1.0),
+        groups,
+        elsewhere,
+        [harmless(one.as_json(), hide_addresses=state.hides_addresses) for one in speakers],
+        list(read),
+        [*_not_seen_of_all(state, from_s, since_s), *_not_seen_of_groups(groups)],
+    )
+
+
+def unheld_s(rebalance: Json) -> float:
+    """Return for how many partition-seconds nobody held partitions; 0 if that is not known."""
+    return sum(float(held) for topic in (rebalance.get("unheld") or {}).values() for held in topic.values())
+
+
+def _group(past: GroupPast, findings: list[Json], from_s: float, *, several: bool) -> GroupReport:
+    kinds = [past.content or {}, *list(past.events)[-1:]]
+    report = GroupReport(past, several, next((kind for one in kinds if (kind := one.get("group_type"))), ""), findings=findings)
+    waited: dict[tuple[str, str], WaitedFor] = {}
+    for event in past.events:
+        if event["kind"] != "rebalance_finished" or event["at_s"] < from_s:
+            continue
+        report.lost.add(event)
+        report.causes.setdefault(str(event.get("cause") or "not known"), Lost()).add(event)
+        lag = lag_of_rebalance(past.lag, event)
+        report.rebalances.append(Rebalance(event, name_of(event), sentences.held_up(event), lag))
+        for one in event.get("waited_for") or ():
+            name = name_of(one) or "not known"
+            known = waited.setdefault((name, one["why"]), WaitedFor(name, one.get("client_address"), one["why"]))
+            known.times += 1
+            known.waited_ms += one["waited_ms"]
+    report.causes = dict(sorted(report.causes.items(), key=lambda one: (-one[1].member_seconds, -one[1].took_ms)))
+    report.waited_for = sorted(waited.values(), key=lambda one: -one.waited_ms)[:_NAMED]
+    report.not_seen = _not_seen(past, from_s)
+    return report
+
+
+def _trouble(group: GroupReport) -> tuple[float, int, int, tuple[str, str]]:
+    worst = max((Severity(one["severity"]).rank for one in group.findings), default=-1)
+    return -group.lost.member_seconds, -group.lost.took_ms, -worst, group.past.key
+
+
+# --- what was not seen ------------------------------------------------------------------------------------------------------
+
+
+def _not_seen(past: GroupPast, from_s: float) -> list[str]:
+    """Return when frames of a group were missing, and why it is not known."""
+    found: list[str] = []
+    lost_at: Json | None = None
+    for event in past.events:
+        if event["at_s"] < from_s:
+            continue
+        if event["kind"] == "sight_lost":
+            lost_at = event
+        elif event["kind"] == "sight_regained" and lost_at is not None:
+            lasted = sentences.milliseconds((event["at_s"] - lost_at["at_s"]) * 1000)
+            found.append(f"From {lost_at['at'][:19].replace('T', ' ')} on for {lasted}{_because(lost_at)}.")
+            lost_at = None
+    if lost_at is not None:
+        found.append(f"From {lost_at['at'][:19].replace('T', ' ')} until the end{_because(lost_at)}.")
+    if past.content is not None and past.content["learning"]:
+        found.append(f"Its members are not known yet: {past.content['learning']}.")
+    return found
+
+
+def _because(event: Json) -> str:
+    return f": {event['reason']}" if event.get("reason") else ""
+
+
+def _not_seen_of_groups(groups: Sequence[GroupReport]) -> list[str]:
+    blind = [group for group in groups if group.not_seen]
+    if not blind:
+        return []
+    return [
+        f"Of {counted(len(blind), 'group')} the monitor did not see everything: {sentences.listed([one.name for one in blind])}."
+    ]
+
+
+def _not_seen_of_all(state: PageState, from_s: float, since_s: float | None) -> list[str]:
+    found = []
+    if since_s is not None and state.first_s > from_s + STALE_S:
+        found.append(f"The first record is of {clock_of(state.first_s)}: what was before is not in the topics.")
+    gaps: Counter[str] = Counter()
+    for status in state.status.values():
+        known = status.get("gaps")
+        gaps.update({str(cause): lost for cause, lost in known.items() if isinstance(lost, int)} if isinstance(known, dict) else {})
+    found += [
+        f"{count:,} records of the mirror were lost since the monitor began ({cause})." for cause, count in gaps.items() if count
+    ]
+    age_s = state.now_s() - state.status_written_s
+    if state.status_written_s and age_s > STALE_S:
+        found.append(f"The monitor wrote its last status {duration(age_s)} before: since then it did not run.")
+    elif not state.is_recorded and not state.status_written_s:
+        found.append("There is no status of a monitor: none has run on this Kafka.")
+    if state.no_events:
+        found.append(f"There are no events, and so no rebalances: {state.no_events}.")
+    if state.unreadable:
+        found.append(f"{counted(state.unreadable, 'record')} could not be read.")
+    for count, what in ((state.dropped_groups, "group"), (state.dropped_events, "event"), (state.dropped_findings, "finding")):
+        found += [f"{counted(count, what)} were left out: no more are kept at a time."] if count else []
+    return found
+
+
+# --- in a sentence -----------------------------------------------------------------------------------------------------------
+
+
+def _cost(report: Report) -> str:
+    lost, unstable = report.lost, sum(bool(group.lost.rebalances) for group in report.groups)
+    span = _span(report.to_s - report.from_s)
+    if not lost.rebalances:
+        return f"In {span} no rebalance of {counted(len(report.groups), 'group')} ended."
+    who = sentences.short(report.groups[0].name) if len(report.groups) == 1 else f"{unstable:,} of {len(report.groups):,} groups"
+    unheld = (
+        f", and {lost.unheld_partition_seconds:,.0f} partition-seconds that nobody held"
+        if lost.unheld_partition_seconds >= 1
+        else ""
+    )
+    return (
+        f"In {span} {who} had {counted(lost.rebalances, 'rebalance')}, which cost "
+        f"{seconds_of(lost.member_seconds)} member-seconds without consuming{unheld}."
+    )
+
+
+def _costliest(report: Report) -> str:
+    if not report.groups or not report.groups[0].lost.rebalances:
+        return ""
+    first, total = report.groups[0], report.lost.member_seconds
+    part = f" with {first.lost.member_seconds / total:.0%} of it" if total and len(report.groups) > 1 else ""
+    cause = f", most of it by “{next(iter(first.causes))}”" if first.causes else ""
+    longest = max(first.rebalances, key=lambda one: one.event.get("took_ms") or 0)
+    held_up = f"; in the longest {longest.held_up}" if longest.held_up else ""
+    if len(report.groups) == 1:
+        return f"{'All' if len(first.causes) == 1 else 'Most'} of it by “{next(iter(first.causes))}”{held_up}."
+    return f"{sentences.short(first.name)} paid most{part}{cause}{held_up}."
+
+
+def _found(report: Report) -> str:
+    found = [*report.findings, *(one for group in report.groups for one in group.findings)]
+    if not found:
+        return "There is no finding."
+    counts = Counter(one["severity"] for one in found)
+    told = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
+    open_ = sum(is_open(one) for one in found)
+    worst = max(found, key=lambda one: Severity(one["severity"]).rank)
+    first = f" The worst: {worst['rule']} {worst['name']}." if Severity(worst["severity"]).rank >= _SERIOUS else ""
+    return f"{counted(len(found), 'finding')} ({told}), {open_:,} of them still open.{first}"
+
+
+def seconds_of(cost: float) -> str:
+    """Return seconds as text: with a decimal where it counts."""
+    return f"{cost:,.1f}" if cost < 100 else f"{cost:,.0f}"
+
+
+def _span(span_s: float) -> str:
+    return sentences.milliseconds(round(span_s * 1000)) if span_s < 3600 else duration(span_s)
+
+
+def clock_of(at_s: float) -> str:
+    """Return a moment, UTC."""
+    return iso_utc(round(at_s * 1e6))[:19].replace("T", " ")
+
+
+def began(rebalance: Rebalance) -> float:
+    """Return when a rebalance began."""
+    return moment(rebalance.event.get("began_at")) or began_s(rebalance.event)
+
+
+def facts_of(group: GroupReport) -> dict[str, Any]:
+    """Return what is known of a group at the end of the time; what is not known is left out."""
+    content = group.past.content or {}
+    state = group.past.changes[-1] if group.past.changes else None
+    known = {
+        "type": group.group_type,
+        "state at the end": None if state is None else f"{sentences.STATE_WORDS[state.state]}, since {clock_of(state.at_s)}",
+        "members at the end": len(content["members"]) if content and not content["learning"] else None,
+        "coordinator": content.get("coordinator"),
+        "lag at the end": None if group.past.lag is None else f"{group.past.lag['lag']:,} records",
+    }
+    return {title: value for title, value in known.items() if value not in (None, "")}

@@ -1,0 +1,196 @@
+"""A report as Markdown, to paste into an incident or a ticket.
+
+The trap: names of groups and clients are chosen by whoever connects. A character that means something in Markdown is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from streaming.published import sentences
+from streaming.published.records import is_open
+from streaming.report.contents import began, clock_of, facts_of, seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from streaming.published.records import Json
+    from streaming.report.contents import GroupReport, Lost, Report
+
+GROUPS_IN_DETAIL: Final = 50
+"""The costliest, and those with findings before others; the tables list all."""
+
+REBALANCES_SHOWN: Final = 20
+FINDINGS_SHOWN: Final = 20
+_CLIENTS_SHOWN: Final = 100
+_LISTED: Final = 200
+_MEANS_SOMETHING: Final = re.compile(r"([\\`*_{}\[\]<>|#~&])")
+
+
+def markdown_of(report: Report) -> str:
+    """Return the report."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def detailed(report: Report) -> list[GroupReport]:
+    """Return the groups that are reported in detail: those of which there is something to say."""
+    told = [group for group in report.groups if group.rebalances or group.findings or group.not_seen]
+    return told[:GROUPS_IN_DETAIL]
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield "# Rebalances"
+    yield ""
+    yield f"{clock_of(report.from_s)} to {clock_of(report.to_s)}, UTC"
+    yield ""
+    yield f"**{_text(report.summary)}**"
+    yield ""
+    yield "## Groups by cost"
+    yield ""
+    yield from _table(
+        ("group", "rebalances", "took", "member-seconds", "partition-seconds unheld", "most by", "findings"),
+        (_group_row(group) for group in report.groups[:_LISTED]),
+    )
+    if len(report.groups) > _LISTED:
+        yield f"\n{len(report.groups) - _LISTED:,} more groups are in the report as JSON."
+    if report.findings:
+        yield ""
+        yield "## Findings that concern no single group"
+        yield ""
+        yield from _findings(report.findings)
+    for group in detailed(report):
+        yield from _group(group)
+    yield from _clients(report.clients)
+    yield ""
+    yield "## What was not seen"
+    yield ""
+    yield from (f"- {_text(line)}" for line in report.not_seen or ["Nothing is known to be missing."])
+    if report.read:
+        yield ""
+        yield "## What was read"
+        yield ""
+        yield from (f"- {_text(line)}" for line in report.read)
+
+
+def _group_row(group: GroupReport) -> tuple[str, ...]:
+    lost = group.lost
+    return (
+        group.name,
+        f"{lost.rebalances:,}",
+        sentences.milliseconds(lost.took_ms),
+        seconds_of(lost.member_seconds),
+        _unheld(lost),
+        next(iter(group.causes), ""),
+        str(len(group.findings) or ""),
+    )
+
+
+def _unheld(lost: Lost) -> str:
+    return seconds_of(lost.unheld_partition_seconds) if lost.unheld_partition_seconds else ""
+
+
+def _group(group: GroupReport) -> Iterator[str]:
+    yield ""
+    yield f"## {_text(group.name)}"
+    yield ""
+    facts = facts_of(group)
+    if facts:
+        yield ", ".join(f"{title}: {_text(str(value))}" for title, value in facts.items())
+        yield ""
+    if group.causes:
+        yield from _table(
+            ("cause", "rebalances", "took", "member-seconds", "partition-seconds unheld"),
+            (
+                (
+                    cause,
+                    f"{lost.rebalances:,}",
+                    sentences.milliseconds(lost.took_ms),
+                    seconds_of(lost.member_seconds),
+                    _unheld(lost),
+                )
+                for cause, lost in group.causes.items()
+            ),
+        )
+        yield ""
+    if group.waited_for:
+        yield from _table(
+            ("waited for", "address", "why", "times", "in all"),
+            (
+                (one.name, one.client_address or "", one.why, f"{one.times:,}", sentences.milliseconds(one.waited_ms))
+                for one in group.waited_for
+            ),
+        )
+        yield ""
+    yield from _findings(group.findings)
+    if group.rebalances:
+        shown = sorted(group.costliest[:REBALANCES_SHOWN], key=began)
+        if len(shown) < len(group.rebalances):
+            yield f"The {len(shown)} costliest of {len(group.rebalances):,} rebalances:"
+            yield ""
+        has_lag = any(one.lag for one in shown)
+        yield from _table(
+            ("began", "cause", "by", "held up by", "took", "member-seconds", *(("lag",) if has_lag else ())),
+            (
+                (
+                    clock_of(began(one)),
+                    str(one.event.get("cause") or "not known"),
+                    one.by or "not known",
+                    one.held_up,
+                    sentences.milliseconds(one.event.get("took_ms")),
+                    "" if one.event.get("cost_member_seconds") is None else seconds_of(one.event["cost_member_seconds"]),
+                    *((sentences.built_up(one.lag),) if has_lag else ()),
+                )
+                for one in shown
+            ),
+        )
+    if group.not_seen:
+        yield ""
+        yield "Not seen:"
+        yield ""
+        yield from (f"- {_text(line)}" for line in group.not_seen)
+
+
+def _findings(findings: Sequence[Json]) -> Iterator[str]:
+    for finding in findings[:FINDINGS_SHOWN]:
+        until = "still open" if is_open(finding) else f"over at {str(finding['resolved_at'])[11:19]}"
+        times = f", {finding['count']:,} times" if finding["count"] > 1 else ""
+        since = str(finding["opened_at"])[:19].replace("T", " ")
+        title = f"**{finding['severity']} {finding['rule']} {_text(finding['name'])}**"
+        yield f"- {title}, since {since}{times}, {until}: {_text(finding['summary'])}"
+        yield f"  To do: {_text(finding['action'])}"
+    if len(findings) > FINDINGS_SHOWN:
+        yield f"- and {len(findings) - FINDINGS_SHOWN:,} more"
+    if findings:
+        yield ""
+
+
+def _clients(clients: Sequence[Json]) -> Iterator[str]:
+    if not clients:
+        return
+    yield ""
+    yield "## Clients"
+    yield ""
+    yield from _table(
+        ("client", "software", "addresses", "groups", "before brokers of 4.0"),
+        (
+            (
+                one["client_id"] or "",
+                one["client_software"] or "not known",
+                str(len(one["client_addresses"])),
+                sentences.listed(one["groups"]),
+                one["before_4_0"] or "",
+            )
+            for one in clients[:_CLIENTS_SHOWN]
+        ),
+    )
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{' --- |' * len(titles)}"
+    yield from (f"| {' | '.join(map(_text, row))} |" for row in rows)
+
+
+def _text(text: str) -> str:
+    return _MEANS_SOMETHING.sub(r"\\\1", text)

@@ -1,0 +1,118 @@
+"""A report as a page: one file, which has its styles and drawings within, and no script.
+
+The trap: a week of a thousand groups is more than a browser holds, or a printer. So all groups have a line, those that cost most are told
+in detail, and a strip has no more pieces than can be seen.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.finding import Severity
+from streaming.published import sentences
+from streaming.published.records import is_open
+from streaming.report.contents import began, facts_of, seconds_of
+from streaming.report.markdown import FINDINGS_SHOWN, REBALANCES_SHOWN, detailed
+from streaming.web import drawing
+from streaming.web.happened import event_row
+from streaming.web.lanes import AXIS_PX, GROUP_PX, DrawnLanes, drawn
+from streaming.web.views import Renderer, strip
+
+if TYPE_CHECKING:
+    from streaming.published.records import Json
+    from streaming.report.contents import GroupReport, Rebalance, Report
+
+_DRAWINGS: Final = 50
+_AROUND: Final = 0.2  #: of a rebalance, how much time before and after it is drawn
+_LEAST_AROUND_S: Final = 0.5
+_CLIENTS_SHOWN: Final = 200
+
+
+def page_of(report: Report) -> str:
+    """Return the report as HTML."""
+    seen = drawing.Window(report.from_s, report.to_s, live=False)
+    told = detailed(report)
+    drawings = [_drawing(group, one, report.to_s) for group in told for one in _drawn_rebalances(group)][:_DRAWINGS]
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    for one in drawings:
+        by_group.setdefault(one["group"], []).append(one)
+    return Renderer()(
+        "report.html",
+        styles=[(files("streaming.web") / "static" / name).read_text(encoding="utf-8") for name in ("page.css", "report.css")],
+        version=version("rebalance-monitor"),
+        report=report,
+        ticks=[tick for tick in seen.ticks() if tick.x <= 94],
+        span_min=round(seen.span_s / 60, 3),
+        groups=[_line(group, seen, is_told=group in told) for group in report.groups],
+        told=[_told(group, by_group.get(group.past.id, [])) for group in told],
+        findings=[_finding(one) for one in report.findings[:FINDINGS_SHOWN]],
+        more_findings=len(report.findings) - FINDINGS_SHOWN,
+        clients=report.clients[:_CLIENTS_SHOWN],
+        more_clients=len(report.clients) - _CLIENTS_SHOWN,
+        has_drawings=bool(drawings),
+        AXIS_PX=AXIS_PX,
+        GROUP_PX=GROUP_PX,
+        seconds_of=seconds_of,
+        began=began,
+        listed=sentences.listed,
+    )
+
+
+def _line(group: GroupReport, seen: drawing.Window, *, is_told: bool) -> dict[str, Any]:
+    """Return what the list of all groups shows of one."""
+    states = _visible(strip(group.past, seen.from_s, seen.to_s, seen.span_s))
+    counts: dict[str, int] = {}
+    for finding in group.findings:
+        counts[finding["severity"]] = counts.get(finding["severity"], 0) + 1
+    return {
+        "group": group,
+        "is_told": is_told,
+        "strip": states,
+        "seen_x": min((one[0] for one in states), default=drawing.FAR * 10),
+        "counts": [(one.value, counts[one.value]) for one in reversed(Severity) if one.value in counts],
+        "most_by": next(iter(group.causes), ""),
+    }
+
+
+def _visible(pieces: list[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+    """Return the pieces of a strip, those of the same state that touch as one; the order of states stays."""
+    by_state: dict[str, list[tuple[float, float]]] = {}
+    for x, width, state in pieces:
+        known = by_state.setdefault(state, [])
+        if known and x <= sum(known[-1]):
+            known[-1] = (known[-1][0], round(max(known[-1][1], x + width - known[-1][0]), 3))
+        else:
+            known.append((x, width))
+    return [(*piece, state) for state, known in by_state.items() for piece in known]
+
+
+def _told(group: GroupReport, drawings: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the section of a group shows."""
+    shown = sorted(group.costliest[:REBALANCES_SHOWN], key=began)
+    return {
+        "group": group,
+        "facts": facts_of(group),
+        "findings": [_finding(one) for one in group.findings[:FINDINGS_SHOWN]],
+        "more_findings": len(group.findings) - FINDINGS_SHOWN,
+        "rebalances": [{"one": one, "row": event_row(one.event["id"]), "lag": sentences.built_up(one.lag)} for one in shown],
+        "has_lag": any(one.lag for one in shown),
+        "drawings": drawings,
+    }
+
+
+def _drawn_rebalances(group: GroupReport) -> list[Rebalance]:
+    return group.costliest[:1]
+
+
+def _drawing(group: GroupReport, rebalance: Rebalance, now_s: float) -> dict[str, Any]:
+    """Return the lanes of a group around a rebalance."""
+    from_s, to_s = began(rebalance), rebalance.event["at_s"]
+    around_s = max(_LEAST_AROUND_S, (to_s - from_s) * _AROUND)
+    picture: DrawnLanes = drawn(group.past, drawing.Window(from_s - around_s, to_s + around_s, live=False), now_s)
+    return {"group": group.past.id, "row": event_row(rebalance.event["id"]), "rebalance": rebalance, "picture": picture}
+
+
+def _finding(finding: Json) -> dict[str, Any]:
+    return {"finding": finding, "is_open": is_open(finding)}
