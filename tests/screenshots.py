@@ -113,11 +113,29 @@ def take_recording(tab: Browser, recording: Path, folder: Path) -> None:
         web.terminate()
 
 
+def take_report(tab: Browser, source: list[str], folder: Path, work: Path) -> None:
+    """Take the pictures of a report: its beginning, and a group.
+
+    :param source: arguments of the command that name what it reports on.
+    """
+    file = work / "report.html"
+    subprocess.run([sys.executable, "-m", "streaming.cli", "report", *source, "--output", str(file)], check=True)
+    tab.open(file.as_uri())
+    _take(tab, folder, "report", height=620)
+    tab.screen(1280, 900)
+    tab.open(file.as_uri())
+    tab.js("[...document.querySelectorAll('section.told')].find(one => one.textContent.includes('billing')).scrollIntoView()")
+    shown = folder / "report-group.png"
+    tab.picture(shown, whole=False)
+    print(f"{shown}: {shown.stat().st_size:,} bytes", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take the pictures of the documents from a run of the demo.")
     parser.add_argument("--duration", default="90s", help="of the demo's faults")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--recording", type=Path, help="takes only the picture of a recording's page: that of this capture")
+    parser.add_argument("--report", type=Path, help="takes only the pictures of the report: that on this recording")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
@@ -125,11 +143,17 @@ def main() -> None:
             with browser(Path(work) / "profile") as tab:
                 take_recording(tab, options.recording, options.folder)
             return
+        if options.report is not None:
+            with browser(Path(work) / "profile") as tab:
+                take_report(tab, [str(options.report)], options.folder, Path(work))
+            return
         demo = Demo(work, options.duration)
         try:
             page = demo.says("the page: ").rpartition("the page: ")[2].strip()
             with browser(Path(work) / "profile") as tab:
                 take_all(tab, page, demo, options.folder)
+                config = next(Path(work).rglob("monitor.toml"))
+                take_report(tab, ["--config", str(config), "--since", "5m"], options.folder, Path(work))
         finally:
             demo.stop()
 

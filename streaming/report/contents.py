@@ -319,7 +319,7 @@ def _cost(report: Report) -> str:
     lost, unstable = report.lost, sum(bool(group.lost.rebalances) for group in report.groups)
     span = _span(report.to_s - report.from_s)
     if not lost.rebalances:
-        return f"In {span} no rebalance of {counted(len(report.groups), 'group')} ended."
+        return f"In {span}, no rebalance of {counted(len(report.groups), 'group')} ended."
     who = sentences.short(report.groups[0].name) if len(report.groups) == 1 else f"{unstable:,} of {len(report.groups):,} groups"
     unheld = (
         f", and {lost.unheld_partition_seconds:,.0f} partition-seconds that nobody held"
@@ -327,7 +327,7 @@ def _cost(report: Report) -> str:
         else ""
     )
     return (
-        f"In {span} {who} had {counted(lost.rebalances, 'rebalance')}, which cost "
+        f"In {span}, {who} had {counted(lost.rebalances, 'rebalance')}, which cost "
         f"{seconds_of(lost.member_seconds)} member-seconds without consuming{unheld}."
     )
 
@@ -336,7 +336,7 @@ def _costliest(report: Report) -> str:
     if not report.groups or not report.groups[0].lost.rebalances:
         return ""
     first, total = report.groups[0], report.lost.member_seconds
-    part = f" with {first.lost.member_seconds / total:.0%} of it" if total and len(report.groups) > 1 else ""
+    part = f" with {first.lost.member_seconds / total * 100:.0f} % of it" if total and len(report.groups) > 1 else ""
     cause = f", most of it by “{next(iter(first.causes))}”" if first.causes else ""
     longest = max(first.rebalances, key=lambda one: one.event.get("took_ms") or 0)
     held_up = f"; in the longest {longest.held_up}" if longest.held_up else ""
@@ -354,7 +354,7 @@ def _found(report: Report) -> str:
     open_ = sum(is_open(one) for one in found)
     worst = max(found, key=lambda one: Severity(one["severity"]).rank)
     first = f" The worst: {worst['rule']} {worst['name']}." if Severity(worst["severity"]).rank >= _SERIOUS else ""
-    return f"{counted(len(found), 'finding')} ({told}), {open_:,} of them still open.{first}"
+    return f"{counted(len(found), 'finding')} ({told}), {open_ or 'none'} of them still open.{first}"
 
 
 def seconds_of(cost: float) -> str:

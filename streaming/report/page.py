@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _DRAWINGS: Final = 50
 _AROUND: Final = 0.2  #: of a rebalance, how much time before and after it is drawn
 _LEAST_AROUND_S: Final = 0.5
+_STRIP_UNITS: Final = 60  #: width of a strip, whatever time it shows: patterns look alike
 _CLIENTS_SHOWN: Final = 200
 
 
@@ -43,8 +44,8 @@ def page_of(report: Report) -> str:
         styles=[(files("streaming.web") / "static" / name).read_text(encoding="utf-8") for name in ("page.css", "report.css")],
         version=version("rebalance-monitor"),
         report=report,
-        ticks=[tick for tick in seen.ticks() if tick.x <= 94],
-        span_min=round(seen.span_s / 60, 3),
+        ticks=[tick for tick in seen.ticks() if 9 <= tick.x <= 94],
+        span_min=_STRIP_UNITS,
         groups=[_line(group, seen, is_told=group in told) for group in report.groups],
         told=[_told(group, by_group.get(group.past.id, [])) for group in told],
         findings=[_finding(one) for one in report.findings[:FINDINGS_SHOWN]],
@@ -62,7 +63,9 @@ def page_of(report: Report) -> str:
 
 def _line(group: GroupReport, seen: drawing.Window, *, is_told: bool) -> dict[str, Any]:
     """Return what the list of all groups shows of one."""
-    states = _visible(strip(group.past, seen.from_s, seen.to_s, seen.span_s))
+    scale = _STRIP_UNITS * 60 / seen.span_s
+    pieces = strip(group.past, seen.from_s, seen.to_s, seen.span_s)  # in minutes
+    states = _visible([(round(x * scale, 3), round(width * scale, 3), state) for x, width, state in pieces])
     counts: dict[str, int] = {}
     for finding in group.findings:
         counts[finding["severity"]] = counts.get(finding["severity"], 0) + 1

@@ -61,14 +61,14 @@ def test_who_was_waited_for_is_told_once_with_all_its_waits(dear):
 def test_the_summary_says_what_it_cost_who_paid_most_and_for_what(cheap, dear):
     dear.finding("R-01", "member never rejoins", "error", NOW_S - 890, 2)
     summary = reported(cheap, dear).summary
-    assert "2 of 2 groups had 4 rebalances, which cost" in summary
+    assert ", 2 of 2 groups had 4 rebalances, which cost" in summary
     assert "dear paid most with 9" in summary
     assert "most of it by “session expired”; in the longest dear-2 did not rejoin for 26.0 s." in summary
     assert "1 finding (1 error), 1 of them still open. The worst: R-01 member never rejoins." in summary
 
 
 def test_of_one_group_the_summary_says_its_name(cheap):
-    assert " cheap had 1 rebalance, which cost " in reported(cheap).summary
+    assert ", cheap had 1 rebalance, which cost " in reported(cheap).summary
     assert "All of it by “new member”" in reported(cheap).summary
 
 
