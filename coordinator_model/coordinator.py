@@ -32,7 +32,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError, pack_partition, unpack_partition
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR
-from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, unpack_topics
+from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, unpack_not_offered, unpack_topics
 
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # bound once, since every frame uses them
 
@@ -112,7 +112,7 @@ class Coordinator:
             if kind is Kind.TOPICS:
                 self._facts.learn_topics(record.cluster, unpack_topics(record.frame))
             elif kind is Kind.TICK:
-                self.counters.ticked(record.connection, record.cluster, record.at_us)
+                self.counters.ticked(record.connection, record.cluster, record.at_us, unpack_not_offered(record.frame))
         self._current_offset = None
         return found
 

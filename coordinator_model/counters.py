@@ -104,6 +104,7 @@ class Counters:
         "evictions",
         "gap_us",
         "gaps",
+        "not_offered",
         "others",
         "phases",
         "requests",
@@ -128,13 +129,17 @@ class Counters:
         self.since_us = 0  #: capture time of this model's first record; 0 if an earlier release processed it
         self.tick_us = 0  #: capture time of the newest tick
         self.taps: dict[str, tuple[str, int]] = {}  #: capturer → cluster, and capture time of its newest tick
+        self.not_offered: dict[str, tuple[str, ...]] = {}  #: capturer → versions of APIs that its clients are not offered, if any
 
-    def ticked(self, capturer: str, cluster: str, at_us: int) -> None:
+    def ticked(self, capturer: str, cluster: str, at_us: int, not_offered: tuple[str, ...] = ()) -> None:
         """Note that a capturer is alive. A restarted one has another name, so names that are silent are dropped."""
         self.tick_us = at_us
         self.taps[capturer] = cluster, at_us
+        if not_offered:
+            self.not_offered[capturer] = not_offered
         if len(self.taps) > _CAPTURERS:
             self.taps = dict(sorted(self.taps.items(), key=lambda one: one[1][1])[-_CAPTURERS // 2 :])
+            self.not_offered = {name: texts for name, texts in self.not_offered.items() if name in self.taps}
 
     def took(self, cluster: str, phase: str, us: int) -> None:
         """Count the duration of a join or sync phase."""
@@ -192,6 +197,7 @@ class Counters:
             "since_ms": self.since_us // 1_000 or None,
             "last_tick_ms": self.tick_us // 1_000 or None,
             "taps": [(name, cluster, at_us // 1_000) for name, (cluster, at_us) in sorted(self.taps.items())],
+            "not_offered": dict(sorted(self.not_offered.items())),
             "frames": self.frames(),
             "errors": self.error_counts(),
             "evictions": self.eviction_counts(),
@@ -220,6 +226,7 @@ class Counters:
             "since_us": self.since_us,
             "tick_us": self.tick_us,
             "taps": [[name, *last] for name, last in self.taps.items()],
+            "not_offered": {name: list(texts) for name, texts in self.not_offered.items()},
         }
 
     def fill(self, packed: dict[str, Any]) -> None:
@@ -238,6 +245,7 @@ class Counters:
         self.phases = {(cluster, phase): list(values) for cluster, phase, *values in packed["phases"]}
         self.gaps.update(packed["gaps"])
         self.taps = {name: (cluster, at_us) for name, cluster, at_us in packed.get("taps", ())}
+        self.not_offered = {name: tuple(texts) for name, texts in packed.get("not_offered", {}).items()}
         self.gap_us, self.since_us, self.tick_us = packed["gap_us"], packed["since_us"], packed["tick_us"]
 
 

@@ -9,7 +9,7 @@ response do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,8 @@ import msgpack
 
 FORMAT_VERSION: Final = 1
 HEADER_NAME: Final = "mirror"
+_NOT_OFFERED: Final = "not_offered"
+_NOT_OFFERED_AT_MOST: Final = 32
 
 MIRRORED_API_KEYS: Final = frozenset({8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 28, 42, 47, 68, 69, 76, 77, 88, 89})
 """APIs of group coordination, and those that identify its clients. Never Produce, Fetch, SASL, tokens or SCRAM: payloads and
@@ -28,7 +30,9 @@ class Kind(StrEnum):
 
     REQUEST = "req"
     RESPONSE = "res"
-    TICK = "tick"  #: the capturer is alive; advances the partition's clock while its groups are silent
+    TICK = (
+        "tick"  #: the capturer is alive; advances the partition's clock while its groups are silent. See :func:`unpack_not_offered`
+    )
     OPEN = "open"
     CLOSE = "close"
     GAP = "gap"  #: records were lost between capture and topic; the value is a :class:`Loss`
@@ -61,7 +65,7 @@ class MirrorRecord(NamedTuple):
     client_software: str = ""  #: "name version" as sent in ApiVersions v3+ (KIP-511) on any connection of the client, else ""
     cut_bytes: int = 0  #: bytes of the frame that were not captured
     queued_behind: int = 0  #: unanswered requests before this one on its connection at capture, mirrored or not
-    frame: bytes = b""  #: header and body without the 4-byte length; empty for ticks, open and close
+    frame: bytes = b""  #: header and body without the 4-byte length; empty for open and close
     capped_bytes: int = 0  #: those of ``cut_bytes`` that the capturer saw and left out, since the frame is longer than it keeps
     principal: str = ""  #: as whom the client is authenticated and by which listener, where the input says it
 
@@ -95,9 +99,24 @@ class Loss(NamedTuple):
     cause: int = Cause.NOT_DELIVERED
 
 
-def tick(at_us: int, *, cluster: str, connection: str) -> MirrorRecord:
-    """Return the tick of the capturer that ``connection`` names, to be written to every partition."""
-    return MirrorRecord(-1, -1, None, Kind.TICK, at_us, cluster, connection=connection)
+def tick(at_us: int, *, cluster: str, connection: str, not_offered: Sequence[str] = ()) -> MirrorRecord:
+    """Return the tick of the capturer that ``connection`` names, to be written to every partition.
+
+    :param not_offered: versions of APIs that the brokers speak and the capturer's clients are not offered, each as text.
+    """
+    value = msgpack.packb({_NOT_OFFERED: list(not_offered)}) if not_offered else b""
+    return MirrorRecord(-1, -1, None, Kind.TICK, at_us, cluster, connection=connection, frame=value)
+
+
+def unpack_not_offered(value: bytes) -> tuple[str, ...]:
+    """Read what clients are not offered from the value of a tick; what is no text is left out, and what cannot be read is nothing."""
+    if not value:
+        return ()
+    try:
+        found = _read_map(value).get(_NOT_OFFERED)
+    except RecordError:
+        return ()
+    return tuple(one for one in found if isinstance(one, str))[:_NOT_OFFERED_AT_MOST] if isinstance(found, list) else ()
 
 
 def gap(at_us: int, loss: Loss, *, cluster: str) -> MirrorRecord:

@@ -216,7 +216,8 @@ class Tap:
     def _tick(self) -> None:
         self._ticker = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
         self.tls.renew()
-        self._write(tick(self.now_us(), cluster=self._cluster, connection=self._name))
+        not_offered = self.stand_in.lowered if self.stand_in is not None else ()
+        self._write(tick(self.now_us(), cluster=self._cluster, connection=self._name, not_offered=not_offered))
 
     def now_us(self) -> int:
         """Capture time, microseconds since the epoch; does not run backwards for a clock that is being adjusted."""

@@ -150,15 +150,20 @@ class Details:
         )
 
 
-def _taps(statuses: Iterable[Json]) -> list[tuple[str, str, float]]:
-    """Return name, cluster and time of the newest tick of each capturer, the newest first."""
+def _taps(statuses: Iterable[Json]) -> list[tuple[str, str, float, list[str]]]:
+    """Return name, cluster, time of the newest tick and versions not offered to clients of each capturer, the newest first."""
     newest: dict[tuple[str, str], float] = {}
+    not_offered: dict[str, list[str]] = {}
     for status in statuses:
+        told = status.get("not_offered")
+        if isinstance(told, dict):
+            not_offered.update({name: list(map(str, texts)) for name, texts in told.items() if isinstance(texts, list)})
         for row in status.get("taps") or ():
             if isinstance(row, list) and len(row) == 3 and isinstance(row[2], int | float):
                 key = str(row[0]), str(row[1])
                 newest[key] = max(newest.get(key, 0.0), row[2] / 1000)
-    return sorted(((*key, at_s) for key, at_s in newest.items()), key=lambda one: -one[2])[:_TAPS_SHOWN]
+    found = [(*key, at_s, not_offered.get(key[0], [])) for key, at_s in newest.items()]
+    return sorted(found, key=lambda one: -one[2])[:_TAPS_SHOWN]
 
 
 def _brokers(groups: Iterable[Json | None]) -> list[tuple[str, str, int, int]]:

@@ -315,8 +315,9 @@ def test_counts_go_on_after_a_restart(talk: Conversation) -> None:
 def test_each_capturer_is_known_by_its_newest_tick_and_of_many_the_newest() -> None:
     counters = Counters()
     for number in range(200):
-        counters.ticked(f"tap-{number % 2}", "prod", 1_000_000 * number)
+        counters.ticked(f"tap-{number % 2}", "prod", 1_000_000 * number, ("Fetch 19 → 18",) if number == 1 else ())
     assert counters.as_json()["taps"] == [("tap-0", "prod", 198_000), ("tap-1", "prod", 199_000)]
+    assert counters.as_json()["not_offered"] == {"tap-1": ("Fetch 19 → 18",)}
     again = Counters()
     again.fill(counters.pack())
     assert again.as_json() == counters.as_json()
@@ -326,3 +327,4 @@ def test_each_capturer_is_known_by_its_newest_tick_and_of_many_the_newest() -> N
     assert "restarted-999" in names
     assert "tap-1" not in names
     assert len(names) <= 64
+    assert counters.as_json()["not_offered"] == {}

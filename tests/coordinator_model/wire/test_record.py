@@ -18,7 +18,9 @@ from coordinator_model.wire.record import (
     RecordError,
     pack_envelope,
     pack_loss,
+    tick,
     unpack_loss,
+    unpack_not_offered,
     unpack_record,
 )
 
@@ -127,3 +129,13 @@ def test_losses(loss):
 def test_bad_losses(value):
     with pytest.raises(RecordError):
         unpack_loss(value)
+
+
+@pytest.mark.parametrize("value", [b"", b"\xc1", msgpack.packb([1]), msgpack.packb({}), msgpack.packb({"not_offered": 1})])
+def test_a_tick_whose_value_says_nothing_of_versions(value):
+    assert unpack_not_offered(value) == ()
+
+
+def test_a_tick_says_what_clients_are_not_offered():
+    assert unpack_not_offered(tick(7, cluster="c", connection="t", not_offered=["Fetch 19 → 18"]).frame) == ("Fetch 19 → 18",)
+    assert unpack_not_offered(msgpack.packb({"not_offered": [1, "a", *"b" * 100]})) == ("a", *"b" * 31)

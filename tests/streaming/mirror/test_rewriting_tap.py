@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from coordinator_model.wire.record import Kind
+from coordinator_model.wire.record import Kind, unpack_not_offered
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.rewriting.known_brokers import KnownBrokers
 from streaming.mirror.rewriting.stand_in import StandIn
@@ -110,9 +110,9 @@ def free_ports(count: int) -> range:
 
 
 @contextlib.asynccontextmanager
-async def tapped(brokers: Brokers, stand_in: StandIn, tls: TapTls | None = None):
+async def tapped(brokers: Brokers, stand_in: StandIn, tls: TapTls | None = None, **options):
     sink = Sink()
-    async with Tap([Listener(HOST, 0, *brokers.addresses[1])], sink, stand_in=stand_in, tls=tls) as tap:
+    async with Tap([Listener(HOST, 0, *brokers.addresses[1])], sink, stand_in=stand_in, tls=tls, **options) as tap:
         tap.sink = sink
         yield tap
 
@@ -253,6 +253,26 @@ def test_an_unknown_version_of_api_versions_is_asked_so_that_the_broker_refuses_
             assert await read(reader) == bytes((0, 0, 0, 1, 0, 35, 0, 0, 0, 1, 0, 18, 0, 0, 0, KNOWN[18].last))
             assert brokers.asked == [b"\0\x12\x7f\xff" + request[8:]]
             assert tap.stand_in.lowered == [f"ApiVersions 99 → {KNOWN[18].last}"]
+            writer.close()
+
+    run(scenario())
+
+
+def test_ticks_say_what_clients_are_not_offered() -> None:
+    async def scenario() -> None:
+        stand_in = StandIn(KnownBrokers(free_ports(3)))
+        async with Brokers(1).running() as brokers, tapped(brokers, stand_in, tick_s=0.01) as tap:
+            sink = tap.sink
+            brokers.answer = sized(bytes((0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 3, 0, 0, 0, 99)))
+            reader, writer = await connect(tap)
+            writer.write(ask(18, 0))
+            await read(reader)
+            seen = len(sink)
+            while not any(record.kind is Kind.TICK for record in sink[seen:]):  # noqa: ASYNC110 - a sink only takes records
+                await asyncio.sleep(0.01)
+            ticks = [record for record in sink if record.kind is Kind.TICK]
+            assert unpack_not_offered(ticks[0].frame) == ()
+            assert unpack_not_offered(ticks[-1].frame) == (f"Metadata 99 → {KNOWN[3].last}",)
             writer.close()
 
     run(scenario())

@@ -379,6 +379,7 @@ def test_sight_names_who_captures_and_which_brokers_coordinate_groups():
                 "partition": partition,
                 "newest_record_ms": round(history.NOW_S * 1000),
                 "taps": [["65f0a1b2c3d4e5", "prod", round((history.NOW_S - ticks) * 1000)], "broken", [1], ["x", "y", "z"]],
+                "not_offered": {"65f0a1b2c3d4e5": ["Fetch 19 → 18", "Produce 14 → 13"], "tap": "broken"},
                 "counters": {"open": 7, "close": 2},
             },
             history.NOW_S,
@@ -386,6 +387,6 @@ def test_sight_names_who_captures_and_which_brokers_coordinate_groups():
     with served(state) as (address, _):
         html = requests.get(f"{address}/sight", timeout=10).text
     words = " ".join(re.sub(r"<[^>]+>", " ", html).split())
-    assert "65f0a1b2c3d4e5 prod 1 s ago Each start" in words
+    assert "65f0a1b2c3d4e5 prod 1 s ago Fetch 19 → 18, Produce 14 → 13 Each start" in words
     assert "kafka-2:9092 prod" in words
     assert "7, 2" in words
