@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
+from coordinator_model.groups.protocol import classic as protocol
 from coordinator_model.groups.protocol import judge
 from coordinator_model.groups.protocol.classic import TABLE
 from coordinator_model.groups.protocol.table import Row, deciding
@@ -138,7 +139,7 @@ def changed_table(change: Change) -> Iterator[None]:
 
 def _set(table: tuple[Row, ...]) -> None:
     TABLE.rows = table
-    for cached in (judge.ways, judge.shown, judge.unseen):
+    for cached in (judge.ways, judge.shown, judge.unseen, judge.effects, protocol.proves_membership):
         cached.cache_clear()
 
 

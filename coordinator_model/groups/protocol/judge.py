@@ -6,7 +6,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from coordinator_model.groups.protocol.table import Moment, Release, Row, Table
+from coordinator_model.groups.protocol.table import Moment, Release, Row, Table, deciding
 
 
 class Way(NamedTuple):
@@ -61,3 +61,10 @@ def shown(table: Table, api_key: int, version: int, answer: int, oldest: Release
 def unseen(table: Table, api_key: int, version: int, answer: int, oldest: Release) -> tuple[Row, ...]:
     """Return the rows by which an answer may come for reasons that frames do not show."""
     return tuple(dict.fromkeys(way.row for way in ways(table, api_key, version, answer, oldest) if way.row.is_unseen))
+
+
+@cache
+def effects(table: Table, api_key: int, moment: Moment) -> frozenset[str]:
+    """Return what becomes of the sender and the group at this moment, by the row that decides."""
+    row = deciding(table.of(api_key), moment)
+    return frozenset() if row is None else row.effects

@@ -16,7 +16,10 @@ from coordinator_model.groups.classic.positions import GENERATION
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.events import Answered, Regressed, Replaced, Returned
 from coordinator_model.groups.evidence import response_evidence
-from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
+from coordinator_model.groups.protocol.classic import TABLE, Condition, Sender
+from coordinator_model.groups.protocol.classic import Generation as Relation
+from coordinator_model.groups.protocol.judge import effects
+from coordinator_model.groups.protocol.table import Effect, Moment
 from coordinator_model.groups.records import (
     REPLACEMENTS_KEPT,
     Exchange,
@@ -32,6 +35,7 @@ from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
+    JOIN_GROUP,
     LEADER_TOLD_SINCE,
     MEMBER_ID_REQUIRED,
     NONE,
@@ -59,17 +63,13 @@ def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
         member.refusals = None
         member.rejoin_asked_us = None
         member.rejoin_frames = []
-        _classify_rejoin(group, exchange, member, ask)
-        return NOTHING
-    if exchange.instance_id is None:
-        if exchange.api_version < TWO_STEP_JOIN_SINCE:
-            _mark_trigger(group, exchange)  # else the response is MEMBER_ID_REQUIRED, and nothing changes
+    if _prepares(group, exchange, ask):
+        exchange.starts_phase = True
+        group.observe(Observation.JOIN_TRIGGERS, exchange.inv_us)
+    if exchange.member_id or exchange.instance_id is None:
         return NOTHING
     instance = group.instances.get(exchange.instance_id)
-    if instance is None:
-        _mark_trigger(group, exchange)
-        return NOTHING
-    return (Returned(exchange, instance),) if _was_fenced(instance, exchange) else NOTHING
+    return (Returned(exchange, instance),) if instance is not None and _was_fenced(instance, exchange) else NOTHING
 
 
 def _note_idle(member: Member, exchange: Exchange, ask: JoinFacts) -> None:
@@ -85,19 +85,24 @@ def _was_fenced(instance: StaticMember, exchange: Exchange) -> bool:
     )
 
 
-def _classify_rejoin(group: ClassicGroup, exchange: Exchange, member: Member, ask: JoinFacts) -> None:
-    newest = group.newest_generation
-    if (
-        exchange.member_id in group.issued  # a new member
-        or (newest is not None and newest.leader == member.id and group.state is State.STABLE)
-        or (member.present and member.digest and ask.digest != member.digest)  # another subscription
-    ):
-        _mark_trigger(group, exchange)
+def _prepares(group: ClassicGroup, exchange: Exchange, ask: JoinFacts) -> bool:
+    """Return True if the row that decides begins a join phase, in each phase of a generation that the group may be in."""
+    newest, member = group.newest_generation, group.members.get(exchange.member_id)
+    leads = newest is not None and newest.leader == exchange.member_id
+    changed = member is not None and member.present and member.digest and ask.digest != member.digest
+    holds = frozenset({Condition.LEADER if leads else Condition.FOLLOWER, Condition.CHANGED if changed else Condition.UNCHANGED})
+    release = tuple(group.member_identity.broker_version.release)
+    moment = Moment(_sender(group, exchange), Relation.NONE, holds, exchange.api_version, release)
+    phases = "S" if group.state is State.STABLE else "KS"
+    return all(Effect.PREPARES in effects(TABLE, JOIN_GROUP, moment._replace(phase=phase)) for phase in phases)
 
 
-def _mark_trigger(group: ClassicGroup, exchange: Exchange) -> None:
-    exchange.starts_phase = True
-    group.observe(Observation.JOIN_TRIGGERS, exchange.inv_us)
+def _sender(group: ClassicGroup, exchange: Exchange) -> Sender:
+    if exchange.member_id:
+        return Sender.PENDING if exchange.member_id in group.issued else Sender.MEMBER
+    if exchange.instance_id is None:
+        return Sender.NEW
+    return Sender.RETURNING if exchange.instance_id in group.instances else Sender.NEW_STATIC
 
 
 def _undo_trigger(group: ClassicGroup, exchange: Exchange) -> None:
