@@ -83,7 +83,7 @@ SETTLING: Final = frozenset({Observation.JOINED, Observation.STILL_SERVED})
 _IN_ORDER: Final = {"K": State.COMPLETING, "S": State.STABLE, "P": State.PREPARING}
 """Phase of the table → state, as they follow each other within a generation."""
 
-_SINCE: Final = (2, 7)  #: releases before answered a Heartbeat in CompletingRebalance with REBALANCE_IN_PROGRESS, for a moment
+_SINCE: Final = TABLE["H12"].releases[1]  #: releases before answered a Heartbeat in CompletingRebalance otherwise, for a moment
 
 
 def _given(api_key: int, version: int, error: int, *, held: bool | None = None) -> tuple[State, ...]:
