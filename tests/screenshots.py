@@ -122,9 +122,9 @@ def take_report(tab: Browser, source: list[str], folder: Path, work: Path) -> No
     subprocess.run([sys.executable, "-m", "streaming.cli", "report", *source, "--output", str(file)], check=True)
     tab.open(file.as_uri())
     _take(tab, folder, "report", height=620)
-    tab.screen(1280, 900)
+    tab.screen(1280, 1040)
     tab.open(file.as_uri())
-    tab.js("[...document.querySelectorAll('section.told')].find(one => one.textContent.includes('billing')).scrollIntoView()")
+    tab.js("[...document.querySelectorAll('section.told')].find(one => one.textContent.startsWith('search')).scrollIntoView()")
     shown = folder / "report-group.png"
     tab.picture(shown, whole=False)
     print(f"{shown}: {shown.stat().st_size:,} bytes", flush=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from coordinator_model.wording import some
 from streaming.published import sentences
 from streaming.published.records import is_open
-from streaming.report.contents import began, clock_of, facts_of, seconds_of
+from streaming.report.contents import NAMED, began, clock_of, facts_of, saved, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 GROUPS_IN_DETAIL: Final = 50
 """The costliest, and those with findings before others; the tables list all."""
 
-REBALANCES_SHOWN: Final = 20
 FINDINGS_SHOWN: Final = 20
 _CLIENTS_SHOWN: Final = 100
 _LISTED: Final = 200
@@ -123,10 +123,11 @@ def _group(group: GroupReport) -> Iterator[str]:
         )
         yield ""
     yield from _findings(group.findings)
+    yield from _advice(group)
     if group.rebalances:
-        shown = sorted(group.costliest[:REBALANCES_SHOWN], key=began)
+        shown = group.shown
         if len(shown) < len(group.rebalances):
-            yield f"The {len(shown)} costliest of {len(group.rebalances):,} rebalances:"
+            yield f"{len(shown)} of {len(group.rebalances):,} rebalances, the costliest and those on which advice rests:"
             yield ""
         has_lag = any(one.lag for one in shown)
         yield from _table(
@@ -149,6 +150,18 @@ def _group(group: GroupReport) -> Iterator[str]:
         yield "Not seen:"
         yield ""
         yield from (f"- {_text(line)}" for line in group.not_seen)
+
+
+def _advice(group: GroupReport) -> Iterator[str]:
+    """Yield what would have saved the group something, with the beginnings of the rebalances that prove it."""
+    began_at = {one.event["id"]: clock_of(began(one)) for one in group.rebalances}
+    for piece in group.advice:
+        times = [began_at[id_] for id_ in piece.rebalances if id_ in began_at]
+        yield f"- **{_text(piece.setting)}** would have saved {saved(piece)} ({piece.kind})."
+        yield f"  {_text(piece.assumes)} {_text(piece.costs)}"
+        yield f"  It rests on the rebalances of {some(times, NAMED)}."
+    if group.advice:
+        yield ""
 
 
 def _findings(findings: Sequence[Json]) -> Iterator[str]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.finding import Severity
 from streaming.published import sentences
 from streaming.published.records import is_open
-from streaming.report.contents import began, facts_of, seconds_of
-from streaming.report.markdown import FINDINGS_SHOWN, REBALANCES_SHOWN, detailed
+from streaming.report.contents import NAMED, began, facts_of, saved, seconds_of
+from streaming.report.markdown import FINDINGS_SHOWN, detailed
 from streaming.web import drawing
 from streaming.web.happened import event_row
 from streaming.web.lanes import AXIS_PX, GROUP_PX, DrawnLanes, drawn
@@ -35,7 +35,8 @@ def page_of(report: Report) -> str:
     """Return the report as HTML."""
     seen = drawing.Window(report.from_s, report.to_s, live=False)
     told = detailed(report)
-    drawings = [_drawing(group, one, report.to_s) for group in told for one in _drawn_rebalances(group)][:_DRAWINGS]
+    telling = [(group, one) for group in told for one in group.telling][:_DRAWINGS]
+    drawings = [_drawing(group, one, report.to_s) for group, one in telling]
     by_group: dict[str, list[dict[str, Any]]] = {}
     for one in drawings:
         by_group.setdefault(one["group"], []).append(one)
@@ -93,20 +94,27 @@ def _visible(pieces: list[tuple[float, float, str]]) -> list[tuple[float, float,
 
 def _told(group: GroupReport, drawings: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what the section of a group shows."""
-    shown = sorted(group.costliest[:REBALANCES_SHOWN], key=began)
+    shown = {one.event["id"]: one for one in group.shown}
     return {
         "group": group,
         "facts": facts_of(group),
         "findings": [_finding(one) for one in group.findings[:FINDINGS_SHOWN]],
         "more_findings": len(group.findings) - FINDINGS_SHOWN,
-        "rebalances": [{"one": one, "row": event_row(one.event["id"]), "lag": sentences.built_up(one.lag)} for one in shown],
-        "has_lag": any(one.lag for one in shown),
+        "rebalances": [
+            {"one": one, "row": event_row(one.event["id"]), "lag": sentences.built_up(one.lag)} for one in shown.values()
+        ],
+        "has_lag": any(one.lag for one in shown.values()),
+        "advice": [
+            {
+                "piece": piece,
+                "saved": saved(piece),
+                "named": [(event_row(id_), began(shown[id_])) for id_ in piece.rebalances[:NAMED] if id_ in shown],
+                "more": len(piece.rebalances) - NAMED,
+            }
+            for piece in group.advice
+        ],
         "drawings": drawings,
     }
-
-
-def _drawn_rebalances(group: GroupReport) -> list[Rebalance]:
-    return group.costliest[:1]
 
 
 def _drawing(group: GroupReport, rebalance: Rebalance, now_s: float) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from streaming.report.contents import report_of
+from coordinator_model.advice import Advice, Saving
+from streaming.report.contents import report_of, saved
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
 from tests.streaming.web.history import NOW_S
@@ -152,6 +153,43 @@ def test_clients_are_told_with_software_and_what_brokers_refuse_them(cheap):
     report = reported(cheap, clients=[{"group": "cheap", "members": [speaker]}])
     (one,) = report.clients
     assert (one["client_software"], one["before_4_0"]) == ("old 1.0", "Upgrade: 4.0 refuses OffsetCommit v1")
+
+
+@pytest.fixture
+def restarted():
+    """A group of which one process restarts under the same client id again and again, and costs all others a rebalance each time."""
+    made = group("deploys")
+    for turn in range(4):
+        at_s = NOW_S - 2_000 + turn * 300
+        made.event("member_left", at_s, made.members[2])
+        made.rebalance(at_s, cause="member left", starter=2, join_s=8)
+        made.members[2] = made.members[2] | {"member_id": f"deploys-2-{turn}"}
+        made.event("member_joined", at_s + 20, made.members[2], new=True)
+        made.rebalance(at_s + 20, cause="new member", starter=2, join_s=8)
+    return made
+
+
+def test_advice_names_the_rebalances_that_prove_it_and_the_costliest_is_drawn(restarted):
+    report = reported(restarted)
+    (one,) = report.groups
+    assert one.advice
+    known = {rebalance.event["id"] for rebalance in one.rebalances}
+    assert all(piece.rebalances and set(piece.rebalances) <= known for piece in one.advice)
+    assert {rebalance.event["id"] for rebalance in one.telling} <= {id_ for piece in one.advice for id_ in piece.rebalances}
+    assert f"What would have saved most: {one.advice[0].setting} ({saved(one.advice[0])})." in report.summary
+    assert [piece["kind"] for piece in one.as_json()["advice"]] == [piece.kind for piece in one.advice]
+
+
+def test_without_advice_the_costliest_rebalance_is_drawn(cheap):
+    (one,) = reported(cheap).groups
+    assert one.advice == []
+    assert one.telling == one.costliest[:1]
+
+
+def test_what_advice_saves_is_a_range_where_it_depends_on_what_is_not_seen():
+    piece = Advice("", "g", "k", "s", Saving(15.2, 0.0), Saving(10.2, 0.0), Saving(25.5, 7.0), ("a", "b"), "", "")
+    assert saved(piece) == "10.2 to 15.2 of 25.5 member-seconds, in 2 rebalances"
+    assert saved(piece._replace(saves_least=piece.saves, rebalances=("a",))) == "15.2 of 25.5 member-seconds, in 1 rebalance"
 
 
 def test_as_json_it_is_plain_and_has_each_rebalance(cheap, dear):
