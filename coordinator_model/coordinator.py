@@ -107,6 +107,8 @@ class Coordinator:
             self._frame(record, found)
         elif kind is Kind.CLOSE:
             self._closed(record)
+        elif kind is Kind.EXPIRED:
+            self._expired(record, found)
         elif kind is not Kind.GAP:
             self.record_counts[kind.value] += 1
             if kind is Kind.TOPICS:
@@ -365,6 +367,15 @@ class Coordinator:
         self._admissions.closed(record.connection)
         if key in self.groups:
             self.groups.opened(key)[0].connection_closed(record.connection, record.at_us)
+            self.groups.changed(key, record.at_us)
+
+    def _expired(self, record: MirrorRecord, found: list[Finding]) -> None:
+        self.record_counts[record.kind.value] += 1
+        key = (record.cluster, record.group or "")
+        if key in self.groups:
+            group, open_findings = self.groups.opened(key)
+            events = group.session_expired(record.frame.decode("utf-8", "replace"), record.at_us)
+            found.extend(self._rules.on_events(group, open_findings, events, record.at_us))
             self.groups.changed(key, record.at_us)
 
     # ------------------------------------------------------------------------------------------------ time

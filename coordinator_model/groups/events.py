@@ -74,6 +74,7 @@ class FellSilent(NamedTuple):
     member: Member
     at_us: int
     dropped_us: int = 0  #: when a generation was complete without it before that was certain; 0 if none was
+    is_logged: bool = False  #: the broker's log says so
 
 
 class ToldToRejoin(NamedTuple):

@@ -74,6 +74,9 @@ class GroupModel(Protocol):
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing or the group moved, so what is known may have changed unseen."""
 
+    def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:
+        """End the session of a member, as the coordinator says that it did; return the events."""
+
     def end_sessions(self, now_us: int, coming: list[int]) -> Iterator[tuple[int, tuple[Event, ...]]]:
         """End the sessions that have certainly expired at ``now_us``; yield when each ended, and its events.
 

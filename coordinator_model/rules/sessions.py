@@ -174,12 +174,14 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     if goes_on_as_another(group, member):
         return None
     silence_us = silent.at_us - member.last_frame_us
+    timeout_ms = member.session_timeout_ms
+    logged = "; the broker's log says that its session is over" if silent.is_logged else ""
+    timeout = "" if timeout_ms is None else f", its session timeout is {seconds(timeout_ms * 1_000)}"
     return Breach.of_member(
         member,
-        f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}, its session "
-        f"timeout is {seconds((member.session_timeout_ms or 0) * 1_000)}; its {work_of(group.protocol_type)} were "
-        f"idle {_idle_for(group, silent)}.",
-        f"no frame since {a_or_an(member.last_frame)}, and no LeaveGroup was granted",
+        f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}{timeout}; its "
+        f"{work_of(group.protocol_type)} were idle {_idle_for(group, silent)}.",
+        f"no frame since {a_or_an(member.last_frame)}, and no LeaveGroup was granted{logged}",
         admission(member),
         generation=member.joined,
     )
@@ -381,7 +383,7 @@ T_04 = FrameRule(
     blame=Blame.CLIENT,
     meaning="A member vanished without LeaveGroup; detecting it cost the group a whole session timeout.",
     condition="No frame of the member for its session timeout plus 2 s and a tenth, no LeaveGroup, and no JoinGroup or SyncGroup of it "
-    "under way.",
+    "under way; or the broker's log says that the coordinator ended its session.",
     expected="A heartbeat within the session timeout, or a LeaveGroup.",
     action="Find out why that process died or froze: crash, memory limit, suspended host, network.",
     false_alarms="A client that moved to a path that is not captured. "

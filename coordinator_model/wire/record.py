@@ -37,6 +37,7 @@ class Kind(StrEnum):
     CLOSE = "close"
     GAP = "gap"  #: records were lost between capture and topic; the value is a :class:`Loss`
     TOPICS = "topics"  #: names of topics; the value is a map of topic id to name, see :func:`pack_topics`
+    EXPIRED = "expired"  #: a broker's own log says that the coordinator ended a session; the value is the member's id
     OTHER = "other"  #: of a kind that a newer capturer writes; it is skipped
 
 
@@ -122,6 +123,11 @@ def unpack_not_offered(value: bytes) -> tuple[str, ...]:
 def gap(at_us: int, loss: Loss, *, cluster: str) -> MirrorRecord:
     """Return the record of a loss that concerns every partition, to be written to each of them."""
     return MirrorRecord(-1, -1, None, Kind.GAP, at_us, cluster, frame=pack_loss(loss))
+
+
+def expired(at_us: int, group: str, member_id: str, *, cluster: str) -> MirrorRecord:
+    """Return the record of a session that the coordinator ended, as a broker's own log says."""
+    return MirrorRecord(-1, -1, group, Kind.EXPIRED, at_us, cluster, frame=member_id.encode())
 
 
 # Envelope key in the msgpack map, field, type and default. A missing key means the default; `...` marks required keys.

@@ -379,7 +379,7 @@ def _told_of_all(offline: ReplayEngine) -> Iterator[str]:
         yield "also: " + ", ".join(f"{count:,} {name}" for name, count in sorted(others.items()))
 
 
-_NOT_WORTH_A_WORD: Final = {"tick", "open", "close"}
+_NOT_WORTH_A_WORD: Final = {"tick", "open", "close", "expired"}
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -122,6 +122,8 @@ class Anonymiser:
             frame, cut_bytes = self._frame(record)
         elif record.kind is Kind.TOPICS:
             frame = pack_topics({id_: self._name("topic", name) for id_, name in unpack_topics(frame).items()})
+        elif record.kind is Kind.EXPIRED:
+            frame = self._member_id(frame.decode("utf-8", "replace")).encode()
         return record._replace(
             group=self._name("group", record.group),
             cluster=self._name("cluster", record.cluster),

@@ -153,7 +153,7 @@ class Conversation:
         record = MirrorRecord(
             partition=0,
             offset=self.offset,
-            group=(group or self.group) if client is not None else None,
+            group=(group or self.group) if client is not None else group,
             kind=kind,
             at_us=self.now_us,
             cluster="c1",

@@ -194,3 +194,46 @@ def test_a_group_learns_again_where_a_JoinGroup_may_wait_unseen() -> None:
         may_wait(talk, {"a leader's": a, "one told to rejoin": b}.get(unseen, talk.client("c")))
         assert "group g back to learning" in talk.the("V-04").summary
         assert talk.group_json()["learning"] == "the capture lost frames"
+
+
+def log_says_expired(talk: Conversation, client: Client, group: str = "g") -> None:
+    talk._feed(Kind.EXPIRED, None, client.member_id.encode(), group=group)
+
+
+def test_what_the_brokers_log_says_ends_a_session_at_once(talk: Conversation) -> None:
+    a, b = members(talk)
+    live(talk, [a], 10)
+    log_says_expired(talk, b)
+    ended_us = talk.now_us
+    talk.settle()
+    found = talk.the("T-04")
+    assert (found.client_id, found.opened_at_us) == ("b", ended_us)
+    assert "nothing for 10.0 s, its session timeout is 10.0 s" in found.summary
+    assert "; the broker's log says that its session is over" in found.observed
+    over = [event for event in talk.model.drain_events() if event.kind in {"session_over", "rebalance_began"}]
+    assert [(event.kind, event.at_us) for event in over[-2:]] == [("session_over", ended_us), ("rebalance_began", ended_us)]
+    assert over[-1].details["cause"] == "session expired"
+
+
+def test_it_ends_a_session_of_a_length_that_no_frame_tells() -> None:
+    talk = Conversation()
+    a, b = (talk.client(name) for name in "ab")
+    for client in (a, b):
+        client.member_id, client.generation = f"{client.name}-1", 3
+    live(talk, [a, b], 3)
+    live(talk, [a], 20)
+    assert talk.rules() == []
+    log_says_expired(talk, b)
+    talk.settle()
+    assert "nothing for 20.0 s; its partitions were idle" in talk.the("T-04").summary
+
+
+def test_it_is_no_news_of_a_member_that_is_gone_or_unknown_or_of_another_group(talk: Conversation) -> None:
+    _, b = members(talk)
+    log_says_expired(talk, talk.client("c"))
+    log_says_expired(talk, b, "other")
+    talk.leave(b)
+    talk.wait(1_000)
+    log_says_expired(talk, b)
+    talk.settle()
+    assert talk.rules() == []

@@ -208,7 +208,7 @@ class ClassicGroup(GroupData):
         self.settled = False
         self.on_gap(at_us, because)
 
-    def fell_silent(self, member: Member, at_us: int) -> tuple[Event, ...]:
+    def fell_silent(self, member: Member, at_us: int) -> tuple[FellSilent, ...]:
         """Remove a member whose session has certainly expired."""
         dropped_us = member.removed_us if member.removed == "dropped" else 0
         self.remove(member, "silent", at_us)

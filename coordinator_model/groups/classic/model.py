@@ -18,7 +18,7 @@ from coordinator_model.groups.classic.view import view
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.records import NOBODY, ClientInfo
 from coordinator_model.groups.recurring.recurring import Recurring
-from coordinator_model.groups.tracker import Event
+from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES
 
 _SOON_US: Final = 1_000_000
@@ -44,6 +44,12 @@ class ClassicGroupModel(ClassicGroup):
 
     request = dispatch.request
     response = dispatch.response
+
+    def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:
+        member = self.members.get(member_id)
+        if member is None or not member.present or last_frame_us_of(member) >= at_us:
+            return NOTHING
+        return tuple(event._replace(is_logged=True) for event in self.fell_silent(member, at_us))
 
     def end_sessions(self, now_us: int, coming: list[int]) -> Iterator[tuple[int, tuple[Event, ...]]]:
         for member in sorted(self.members.values(), key=lambda member: member.last_frame_us):  # those that fall silent first

@@ -201,6 +201,14 @@ class EpochGroup(EpochGroupData):
         timeout_ms = self.shortest_session_ms(member) if member.removed == "aside" else self.longest_session_ms(member)
         return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_ms * 1_000
 
+    def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:
+        member = self.members.get(member_id)
+        if member is None or not member.present or member.last_frame_us >= at_us:
+            return NOTHING
+        events = sessions.end(self, member, at_us, taken=False)
+        self.note_state(at_us)
+        return events
+
     def end_sessions(self, now_us: int, coming: list[int]) -> Iterator[tuple[int, tuple[Event, ...]]]:
         for member in sorted(self.members.values(), key=lambda member: member.last_frame_us):
             end_us = self.session_end_us(member)

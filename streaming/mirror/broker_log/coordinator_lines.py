@@ -32,6 +32,11 @@ class CoordinatorLine(NamedTuple):
     group: str
     facts: dict[str, str]
 
+    @property
+    def ends_session(self) -> bool:
+        """True if it says that the session of a member is over."""
+        return self.kind == "failed" or (self.kind == "epoch fenced" and "session" in self.facts["reason"])
+
 
 _BY_IDS: Final = r"Member\[group\.instance\.id (?P<instance>.+?), member\.id (?P<member>.+?)\]"
 

@@ -188,7 +188,7 @@ class CoordinatorHistory:
     def _epoch_fenced(self, group: _Group, line: CoordinatorLine) -> None:
         group.type = group.type if group.type != CLASSIC else "consumer"
         group.newest = ("fenced", line.facts["member"])
-        if "session" in line.facts["reason"]:
+        if line.ends_session:
             self._failed(group, line)
         else:
             self._add(line, group, "member_fenced", line.facts["member"], error=line.facts["reason"], api=None)

@@ -1,5 +1,7 @@
 """Mirror records out of brokers' request logs: what a tap would have written, had it stood before them.
 
+A coordinator's lines in the same log prove what no frame shows: the end of a session.
+
 A line is written when its exchange is over. Records are told in the order in which requests came and responses left, so they are held back
 until nothing older is to be expected: as long as the coordinator may keep a request waiting.
 
@@ -15,7 +17,7 @@ from heapq import heappop, heappush, merge
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.constants import API_VERSIONS
-from coordinator_model.wire.record import DecodedRecord, Loss, MirrorRecord, tick, topics
+from coordinator_model.wire.record import DecodedRecord, Loss, MirrorRecord, expired, tick, topics
 from streaming.mirror.broker_log.connections import LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
 from streaming.mirror.broker_log.request_line import Logged, RequestLines, Told, TopicsTold
@@ -80,7 +82,7 @@ class RequestLogReader:
         self._held_at_least = held_at_least
         self._frame_cap = frame_cap
         self._story = story
-        self._held: list[tuple[int, int, LoggedConnection | None, Logged | TopicsTold, bool]] = []
+        self._held: list[tuple[int, int, LoggedConnection | None, Logged | TopicsTold | CoordinatorLine, bool]] = []
         self._order = 0
         self._connections: dict[str, LoggedConnection] = {}
         self._software = ClientSoftware()
@@ -121,10 +123,14 @@ class RequestLogReader:
             self.counts["coordinator lines"] += 1
             if self._story is not None:
                 self._story.take(told)
-            return
+            if not self._connections:
+                return  # no frame makes its group known
         self.newest_us = max(self.newest_us, told.at_us)
         if isinstance(told, Logged):
             self._hold(told)
+        elif isinstance(told, CoordinatorLine):
+            if told.ends_session:
+                self._push(max(told.at_us, self.now_us), None, told, is_answer=False)
         elif isinstance(told, TopicsTold):
             self._hold_topics(told)
         self._tell_until(self.newest_us - self._held_back_us, self._held_at_least)
@@ -156,7 +162,9 @@ class RequestLogReader:
             self._topics.update(new)
             self._push(max(told.at_us, self.now_us), None, TopicsTold(told.at_us, new), is_answer=False)
 
-    def _push(self, at_us: int, connection: LoggedConnection | None, told: Logged | TopicsTold, *, is_answer: bool) -> None:
+    def _push(
+        self, at_us: int, connection: LoggedConnection | None, told: Logged | TopicsTold | CoordinatorLine, *, is_answer: bool
+    ) -> None:
         self._order += 1
         heappush(self._held, (at_us, self._order, connection, told, is_answer))
 
@@ -185,7 +193,9 @@ class RequestLogReader:
         while held and held[0][0] <= until_us and len(held) > keep:
             at_us, _, connection, told, is_answer = heappop(held)
             self._pass_time(at_us)
-            if isinstance(told, TopicsTold):
+            if isinstance(told, CoordinatorLine):
+                self._number(expired(at_us, told.group, told.facts["member"], cluster=self._cluster))
+            elif isinstance(told, TopicsTold):
                 self._number(topics(at_us, told.names, cluster=self._cluster))
             elif connection is not None:
                 self._tell(connection, told, at_us, is_answer=is_answer)

@@ -7,6 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
+from coordinator_model.wire.record import Kind
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import INTERVAL_MS, Epochs, foo
@@ -526,6 +527,20 @@ def test_T_04_notes_a_member_of_a_consumer_group_that_falls_silent() -> None:
     talk.live([b], 75)
     assert talk.the("T-04").member_id == a.member_id
     assert talk.rules() == ["T-04"]
+
+
+def test_T_04_notes_at_once_what_the_brokers_log_says() -> None:
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0))
+    talk.joins(b, 3, foo(1))
+    for _ in range(2):
+        talk.wait(3_000)
+        talk.beats(a)
+    assert talk.rules() == []
+    talk._feed(Kind.EXPIRED, None, b.member_id.encode(), group="g")
+    talk.settle()
+    assert talk.the("T-04").client_id == "b"
 
 
 def test_T_04_leaves_a_client_alone_that_goes_on_under_another_id() -> None:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
 from coordinator_model.wire.layouts import LAYOUTS
-from coordinator_model.wire.record import MirrorRecord
+from coordinator_model.wire.record import MirrorRecord, expired
 from coordinator_model.wire.recording import read_recording
 from streaming import cli
 from streaming.mirror import anonymised
@@ -171,6 +171,14 @@ def test_user_data_is_hidden_and_still_the_same_for_the_same():
     assert (len(hidden), hidden) == (len(data), anonymiser._hidden(data))
     assert b"orders" not in hidden
     assert hidden != Anonymiser(b"another")._hidden(data)
+
+
+def test_the_member_of_a_session_that_ended_is_the_one_of_the_frames():
+    anonymiser = Anonymiser(b"secret")
+    member = "billing-1-6e3d71d4-9d1b-4129-9a84-948d2626d605"
+    record = anonymiser.record(expired(1, "billing", member, cluster="c"))
+    assert record.frame.decode() == anonymiser._member_id(member)
+    assert b"billing" not in record.frame
 
 
 def test_a_frame_that_cannot_be_read_is_emptied_and_counts_as_cut():

@@ -186,6 +186,18 @@ class TestCommand:
         both.write_bytes(lzma.decompress((SAID / "4.3.log.xz").read_bytes()) + heartbeat(0))
         assert all("source" not in event for event in replayed(both))
 
+    def test_the_end_of_a_session_has_the_time_of_its_line(self, tmp_path):
+        """Frames show it at the end of the time that the session may last."""
+        both = tmp_path / "server.log"
+        logs = [lzma.decompress((folder / "4.3.log.xz").read_bytes()) for folder in (BY_BROKERS, SAID)]
+        both.write_bytes(b"".join(logs))
+        lines, joined = (
+            [event for event in found if event.get("kind") == "session_over" and event["group_type"] == "classic"]
+            for found in (story(logs[1]), replayed(both))
+        )
+        assert [(event["member_id"], event["at"]) for event in joined] == [(event["member_id"], event["at"]) for event in lines]
+        assert len(joined) >= 1
+
     def test_lines_cut_anywhere_never_raise(self):
         log = lzma.decompress((SAID / "demo-4.3.log.xz").read_bytes())
         for at in range(0, len(log), 977):
