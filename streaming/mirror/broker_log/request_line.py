@@ -147,6 +147,7 @@ def _of_coordinator(line: bytes) -> CoordinatorLine | None:
         fields = _object(text, text.index("{"))
         time = time_of(fields)
         text = next((told for name in _MESSAGE_FIELDS if isinstance(told := fields.get(name), str)), "")
+        text = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
     at = max(text.find(MARK.decode()), 0)
     time = time or time_in(text[max(0, at - _PREFIX_AT_MOST) : at])
     return None if time is None else coordinator_line(text[at:].rstrip(), time)

@@ -107,16 +107,19 @@ class Scanner:
                 self._skips = True
 
     def _lines(self, data: bytes) -> Iterator[bytes]:
-        yield from _of_coordinators(data)
+        said = _of_coordinators(data)
+        coming = next(said, None)
         at, passed, last = data.find(API_KEY), 0, -1
         if at < 0:
             self._counts["lines in text form"] += data.count(TEXT_FORM)
-            return
         while at >= 0:
             end = data.find(b"\n", at)
             end = len(data) if end < 0 else end
             found = _number(data, at)
             if found is not None and found[1] in _WANTED:
+                while coming is not None and coming[0] < at:
+                    yield coming[1]
+                    coming = next(said, None)
                 yield data[data.rfind(b"\n", 0, at) + 1 : end]
                 last = -1
             else:
@@ -124,17 +127,21 @@ class Scanner:
                 last = at
             at = data.find(API_KEY, end)
         self._counts["other requests"] += passed
+        if coming is not None:
+            yield coming[1]
+        yield from (line for _, line in said)
         if last >= 0:
             end = data.find(b"\n", last)
             yield data[data.rfind(b"\n", 0, last) + 1 : len(data) if end < 0 else end]
 
 
-def _of_coordinators(data: bytes) -> Iterator[bytes]:
+def _of_coordinators(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield what coordinators say, with its place in the portion."""
     at = data.find(MARK)
     while at >= 0:
         end = data.find(b"\n", at)
         end = len(data) if end < 0 else end
         line = data[data.rfind(b"\n", 0, at) + 1 : end]
         if API_KEY not in line:
-            yield line
+            yield at, line
         at = data.find(MARK, end)
