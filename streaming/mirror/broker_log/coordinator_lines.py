@@ -57,7 +57,7 @@ SENTENCES: Final = tuple(
             "2.0",
             "",
             "stabilized",
-            r"Stabilized group (?P<group>.+) generation (?P<generation>\d+) (?:\(\S+\) )?with (?P<members>\d+) memb",
+            r"Stabilized group (?P<group>.+) generation (?P<generation>\d+)(?: \(\S+\))?(?: with (?P<members>\d+) memb|$)",
         ),
         (
             *("2.0", "", "assigned"),
@@ -101,6 +101,13 @@ SENTENCES: Final = tuple(
                 r"Replacing previously mapped member (?P<member>.+) with this groupInstanceId"
             ),
         ),
+        (
+            *("2.7", "2.7", "replaced"),
+            (
+                r"Static member (?:Some\()?(?P<instance>.+?)\)? of group (?P<group>.+) with unknown member id rejoins, "
+                r"assigning new member id (?P<new_member>\S+), while old member id (?P<member>\S+) will be removed"
+            ),
+        ),
         ("2.0", "", "empty", r"Group (?P<group>.+) with generation (?P<generation>\d+)(?: \(\S+\))? is now empty"),
         (
             "4.0",
@@ -139,7 +146,9 @@ SENTENCES: Final = tuple(
     )
 )
 
-_LOGGER: Final = re.compile(r"\s*\((?:kafka|org\.apache\.kafka)[\w.$]*\)(?:\s*\[[^\]]*\])?\s*$")
+_LOGGER: Final = re.compile(
+    r"\s*\((?:(?:kafka|org\.apache\.kafka)[\w.$]*|Group(?:Coordinator|MetadataManager)[\w$]*)\)(?:\s*\[[^\]]*\])?\s*$"
+)
 
 
 def coordinator_line(text: str, time: LogTime) -> CoordinatorLine | None:

@@ -133,7 +133,8 @@ class CoordinatorHistory:
         group.generation = _generation(line)
         if current is None:
             return
-        current.stabilized_us, current.generation, current.members = line.at_us, group.generation, int(line.facts["members"])
+        current.stabilized_us, current.generation = line.at_us, group.generation
+        current.members = int(line.facts.get("members", len(group.members)))  # up to 2.7 it is not said
         self._add(line, group, "phase_ended", phase="join", took_ms=_ms(current.began_us, line.at_us))
 
     def _assigned(self, group: _Group, line: CoordinatorLine) -> None:
@@ -149,8 +150,10 @@ class CoordinatorHistory:
         self._add(line, group, "member_joined", member, new=True)
 
     def _replaced(self, group: _Group, line: CoordinatorLine) -> None:
-        """A static member came back; its new id is not said."""
+        """A static member came back; only 2.7 says its new id."""
         group.members.pop(line.facts["member"], None)
+        if "new_member" in line.facts:
+            group.members[line.facts["new_member"]] = line.facts["instance"]
         self._add(line, group, "member_fenced", line.facts["member"], error="FENCED_INSTANCE_ID", api=None)
 
     def _left(self, group: _Group, line: CoordinatorLine) -> None:

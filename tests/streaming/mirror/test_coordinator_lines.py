@@ -96,6 +96,28 @@ class TestBrokers:
         assert began[:3] == [("joined", first), ("joined", first + 1), ("left", first + 2)]
 
 
+@pytest.mark.parametrize("release", ["2.4", "2.7"])
+class TestBrokersBeforeRequestsWereLogged:
+    """Their request log holds no JSON, so no frames tell the same. What was done to them is known."""
+
+    def test_each_rebalance_has_its_cause_and_its_members(self, release):
+        rebalances = finished(story((SAID / f"{release}.log.xz").read_bytes()))
+        assert [(event["to_generation"], event["cause"], len(event["members"])) for event in rebalances.values()] == [
+            (1, "new member", 1),
+            (2, "new member", 2),
+            (3, "new member", 3),
+            (4, "member left", 2),
+            (5, "session expired", 1),
+            (6, "new member", 2),
+        ]
+
+    def test_a_static_member_that_came_back_is_the_one_that_fell_silent(self, release):
+        events = story((SAID / f"{release}.log.xz").read_bytes())
+        returned, silent = ([event for event in events if event["kind"] == kind] for kind in ("member_fenced", "session_over"))
+        assert [event["instance_id"] for event in returned] == (["pod-1"] if release == "2.7" else [])  # 2.4 names no group
+        assert [event["instance_id"] for event in silent] == [None, "pod-1" if release == "2.7" else None]
+
+
 class TestSentences:
     @pytest.mark.parametrize(
         ("by", "sentence", "kind", "facts"),
