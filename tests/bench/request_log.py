@@ -33,7 +33,10 @@ APPENDER: Final = """\
     <File name="requests" fileName="{file}"><PatternLayout pattern="[%d] %p %m (%c)%n"/>{filter}</File></Appenders>"""
 LOGGER: Final = """\
     <Logger name="kafka.request.logger" level="{level}" additivity="false"><AppenderRef ref="requests"/></Logger></Loggers>"""
-LOADS: Final = {"a record a request": {"batch.num.messages": 1, "linger.ms": 0}, "batches, 5 ms": {"linger.ms": 5}}
+LOADS: Final = {  # settings of the producer, and how many times as many records
+    "a record a request": ({"batch.num.messages": 1, "linger.ms": 0}, 1),
+    "batches, 5 ms": ({"linger.ms": 5}, 50),
+}
 KINDS: Final = ("off", "on", "filtered")
 LINES: Final = 300  #: of groups in the log that is read
 
@@ -93,17 +96,19 @@ def writing(records: int, rounds: int) -> None:
         for broker in brokers.values():
             broker.create_topic(TOPIC)
             produce(broker.address(), records, {"linger.ms": 0})  # the JVM compiles what it runs
-        for load, settings in LOADS.items():
+        for load, (settings, times) in LOADS.items():
             walls: dict[str, list[float]] = {kind: [] for kind in KINDS}
             cpus: dict[str, list[float]] = {kind: [] for kind in KINDS}
             sizes: dict[str, int] = {}
             for _ in range(rounds):
                 for kind, broker in brokers.items():
                     cpu_s, size = broker.cpu_s(), broker.requests.stat().st_size
-                    walls[kind].append(produce(broker.address(), records, settings))
+                    walls[kind].append(produce(broker.address(), records * times, settings))
                     cpus[kind].append(broker.cpu_s() - cpu_s)
                     sizes[kind] = broker.requests.stat().st_size - size
-            print(f"{load}, {records:,} records:{'wall s':>14}{'broker CPU s':>14}{'CPU / off':>11}{'log MB':>9}", flush=True)
+            print(
+                f"{load}, {records * times:,} records:{'wall s':>14}{'broker CPU s':>14}{'CPU / off':>11}{'log MB':>9}", flush=True
+            )
             for kind in KINDS:
                 wall_s, cpu_s = statistics.median(walls[kind]), statistics.median(cpus[kind])
                 ratio = cpu_s / statistics.median(cpus["off"])
