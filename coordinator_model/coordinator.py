@@ -295,18 +295,11 @@ class Coordinator:
             self._move_clock(from_us, found)
         concerned = [(record.cluster, record.group)] if record.group else list(self.groups)
         if may_wait(record):
-            concerned = [key for key in concerned if not (key in self.groups and self._waits_unseen(key, record))]
+            concerned = [key for key in concerned if not self.groups.waits_unseen(key, record.connection, record.at_us)]
         self._interrupted(self._continuity.gap(record, len(self.groups), len(concerned)), concerned, record.at_us, found)
         if record.at_us > self.now_us:
             self._continuity.gap_ended(record, self.now_us)
             self._move_clock(record.at_us, found)
-
-    def _waits_unseen(self, key: GroupKey, record: MirrorRecord) -> bool:
-        group, _ = self.groups.opened(key)
-        waits = group.waits_unseen(record.connection, record.at_us)
-        if waits:
-            self.groups.changed(key, record.at_us)
-        return waits
 
     def _interrupted(self, gap: Interruption | None, concerned: list[GroupKey], at_us: int, found: list[Finding]) -> None:
         if gap is None:

@@ -144,6 +144,13 @@ class GroupStore:
         group.on_gap(at_us, reason)
         self.changed(key, at_us)
 
+    def waits_unseen(self, key: GroupKey, connection: str, at_us: int) -> bool:
+        """Note that a request of a connection may wait unseen; return False if its group has to go back to learning, or is not known."""
+        waits = key in self and self.opened(key)[0].waits_unseen(connection, at_us)
+        if waits:
+            self.changed(key, at_us)
+        return waits
+
     def reset(self, key: GroupKey, at_us: int) -> None:
         """Replace a group by a new one that keeps its name, type, incarnation and open findings."""
         group, _ = self.opened(key)
