@@ -96,6 +96,33 @@ class TestBrokers:
         assert began[:3] == [("joined", first), ("joined", first + 1), ("left", first + 2)]
 
 
+class TestDemo:
+    """A broker of 4.3 wrote both while the demo's troubles were made on it."""
+
+    LOG = BY_BROKERS / "demo-4.3.log.xz"
+
+    def test_each_rebalance_has_the_cause_the_members_and_the_duration_that_frames_tell(self):
+        frames, lines = finished(replayed(self.LOG)), finished(story(self.LOG.read_bytes()))
+        assert lines.keys() == frames.keys()
+        assert len(lines) == 15
+        for key, event in lines.items():
+            same = frames[key]
+            cause = "no SyncGroup in time" if same["cause"] == "not seen" else same["cause"]  # that timer is no frame
+            assert (event["cause"], len(event["members"])) == (cause, len(same["members"]))
+            assert abs(event["took_ms"] - same["took_ms"]) < 50
+
+    def test_the_troubles_that_the_broker_sees_are_found_in_its_log(self):
+        found = {(event["rule"], event["group"], event["client_id"]) for event in replayed(self.LOG) if "rule" in event}
+        assert {one for one in found if one[0] not in {"P-10", "V-04"}} == {
+            ("T-04", "payments", "payments-worker-2"),
+            ("G-01", "shipping", "shipping-worker-1"),
+            ("S-01", "inventory", "inventory-pod-1"),
+            ("R-08", "billing", "billing-worker-1"),
+            ("R-02", "search", "search-worker-1"),
+            ("R-14", "returns", "returns-worker-1"),
+        }
+
+
 @pytest.mark.parametrize("release", ["2.4", "2.7"])
 class TestBrokersBeforeRequestsWereLogged:
     """Their request log holds no JSON, so no frames tell the same. What was done to them is known."""
