@@ -1,4 +1,4 @@
-"""Members with epochs that are not let in, or die over and over, before real brokers and behind the tap: M-14, M-13 and T-04."""
+"""Members with epochs that are not let in, or die over and over, before real brokers and behind the tap: M-14, M-13, R-15, T-04."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.real.harness import wait_for
 from tests.real.lab import java
 from tests.real.lab.epoch_scene import EpochMember
 from tests.real.lab.lives import Stage
+from tests.real.lab.monitor import Monitor
 from tests.real.watched import TOPIC, errors, found, member_ids, watched
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -126,3 +127,25 @@ def test_a_java_member_that_dies_over_and_over_is_told_and_its_last_life_falls_s
         assert (finding.client_id or "").startswith(loops.client.client_id)
         assert loops.client.client_id in finding.summary
     assert said == []
+
+
+@pytest.mark.timeout(240)
+def test_a_librdkafka_member_without_partitions_is_told_for_which_dead_ones_it_waits(tmp_path):
+    with watched(tmp_path, "4.3") as (broker, monitor, front), Processes(tmp_path, lambda _: None) as processes:
+        stage = Stage(GROUP, broker, front, processes)
+        dead = [stage.enter("confluent-kafka", "consumer") for _ in range(2)]
+        wait_for(lambda: held(monitor) == {"kept-out-1": 2, "kept-out-2": 2}, "each has two partitions", 60)
+        for actor in dead:
+            actor.kill()
+        waits = stage.enter("confluent-kafka", "consumer")
+        finding = wait_for(lambda: found(monitor, "R-15"), "R-15 is found", 60)
+        waits.kill()
+    assert (finding.severity, finding.blame, finding.client_id) == (Severity.WARNING, Blame.CLIENT, "kept-out-3")
+    assert "may wait for 2 dead members" in finding.summary
+    assert all(f"client {actor.client.client_id}" in finding.summary for actor in dead)
+
+
+def held(monitor: Monitor) -> dict[str, int]:
+    """Client id → how many partitions it has, as far as the model knows."""
+    members = monitor.described().get(GROUP, {}).get("members", ())
+    return {member["client_id"]: member["partitions"] for member in members}
