@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import glob
 import logging
 import signal
 import sys
@@ -18,15 +19,16 @@ from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic
 from streaming.kafka.topics import PARTITIONS, SetupError
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.listener import Listener, TapError
-from streaming.mirror.losses import LossFile
+from streaming.mirror.losses import LossFile, gather
 from streaming.mirror.reconnecting_sink import ReconnectingSink
 from streaming.mirror.rewriting.known_brokers import KnownBrokers
 from streaming.mirror.rewriting.stand_in import StandIn
-from streaming.mirror.tap import Tap
+from streaming.mirror.tap import Tap, check_unused
 from streaming.mirror.tap_tls import CertificateFiles, TapTls, TlsError
+from streaming.mirror.workers import in_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from streaming.mirror.producer import KafkaSink
 
@@ -139,6 +141,15 @@ def tap(
             show_default=False,
         ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Processes that share the listeners, for more group frames than one core can mirror. Each has a buffer of its own, and "
+            "serves --metrics at its own port: the given one, the next, …",
+        ),
+    ] = 1,
     status_every: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="Interval of the status line; 0 turns it off.")
     ] = 30.0,
@@ -209,43 +220,110 @@ def tap(
         if not rewrite:
             _refuse(ports=ports, advertise=advertise, brokers_file=brokers_file)
         stand_in = _stand_in(ports, advertise, file) if rewrite else None
+        if workers > 1:
+            _check_shared(listeners, rewrite=rewrite)
     except (TapError, SetupError, TlsError) as error:
         fail(error)
-    sink = ReconnectingSink(
-        lambda: {"compression.type": compression, **read_producer_config(given), "bootstrap.servers": bootstrap_server},
-        topic=topic,
-        cluster=cluster,
-        buffer_bytes=buffer_mib * 2**20,
-        timeout_s=REACH_TIMEOUT_S,
-        wanted=MirrorTopic(partitions, replication_factor, retention_hours) if create else None,
-        losses=LossFile(loss_file or Path(f"checkpoints/tap-{listeners[0].port}.loss"), topic),
-        tell=_say,
-    )
-    try:
-        asyncio.run(_run(Tap(listeners, sink, cluster=cluster, tls=tls, stand_in=stand_in), listeners, sink, metrics, status_every))
-    except TapError as error:
-        sink.close(0)
-        fail(error)
-    unsent = sink.close(FLUSH_TIMEOUT_S)
-    _say(f"stopped; {sink.written} records written, {sink.lost} lost")
-    if unsent:
-        fail(
-            SetupError(
-                f"{unsent} records could not be delivered to topic {topic} within {FLUSH_TIMEOUT_S:.0f} s and are lost; the next tap "
-                "records that in the topic"
-            )
+    losses = loss_file or Path(f"checkpoints/tap-{listeners[0].port}.loss")
+
+    def work(number: int, ended: int | None) -> None:
+        """Run the tap, or one of its workers.
+
+        :raises typer.Exit: after an error was printed.
+        """
+        say = _say if workers == 1 else lambda text: _say(f"worker {number}: {text}")
+        sink = ReconnectingSink(
+            lambda: {"compression.type": compression, **read_producer_config(given), "bootstrap.servers": bootstrap_server},
+            topic=topic,
+            cluster=cluster,
+            buffer_bytes=buffer_mib * 2**20,
+            timeout_s=REACH_TIMEOUT_S,
+            wanted=MirrorTopic(partitions, replication_factor, retention_hours) if create and number == 0 else None,
+            losses=LossFile(_of_worker(losses, number), topic),
+            tell=say,
         )
+        running = Tap(listeners, sink, cluster=cluster, tls=tls, stand_in=stand_in, shares_ports=ended is not None)
+        where = None if metrics is None else _port_of_worker(metrics, number)
+        try:
+            asyncio.run(_run(running, listeners, sink, metrics=where, status_every=status_every, ended=ended, say=say))
+        except TapError as error:
+            sink.close(0)
+            fail(error)
+        unsent = sink.close(FLUSH_TIMEOUT_S)
+        say(f"stopped; {sink.written} records written, {sink.lost} lost")
+        if unsent:
+            fail(
+                SetupError(
+                    f"{unsent} records could not be delivered to topic {topic} within {FLUSH_TIMEOUT_S:.0f} s and are lost; the next tap "
+                    "records that in the topic"
+                )
+            )
+
+    if workers == 1:
+        work(0, None)
+        return
+    gather(losses, _of_workers(losses), topic)
+    status = in_workers(workers, lambda number, ended: _status_of(work, number, ended))
+    gather(losses, _of_workers(losses), topic)
+    raise typer.Exit(status)
 
 
-async def _run(tap: Tap, listeners: list[Listener], sink: KafkaSink, metrics: str | None, status_every: float) -> None:
+def _status_of(work: Callable[[int, int], None], number: int, ended: int) -> int:
+    try:
+        work(number, ended)
+    except typer.Exit as done:
+        return done.exit_code
+    return 0
+
+
+def _check_shared(listeners: list[Listener], *, rewrite: bool) -> None:
+    """Check that processes can share the listeners.
+
+    :raises TapError: when they cannot.
+    """
+    if rewrite:
+        raise TapError("--workers cannot be more than 1 with --rewrite: each worker would open ports for the brokers by itself")
+    if any(listener.port == 0 for listener in listeners):
+        raise TapError("--workers needs a port other than 0 in --listen: each worker would get another one")
+    asyncio.run(check_unused(listeners))
+
+
+def _of_worker(losses: Path, number: int) -> Path:
+    """Return the loss file of a worker; the first one's is the tap's own."""
+    return losses.with_name(f"{losses.name}.worker-{number}") if number else losses
+
+
+def _of_workers(losses: Path) -> list[Path]:
+    return sorted(losses.parent.glob(f"{glob.escape(losses.name)}.worker-*"))
+
+
+def _port_of_worker(where: str, number: int) -> str:
+    """Return where a worker serves its metrics: one that is no address is refused by whoever serves."""
+    host, colon, port = where.rpartition(":")
+    return f"{host}{colon}{int(port) + number}" if number and port.isdecimal() else where
+
+
+async def _run(
+    tap: Tap,
+    listeners: list[Listener],
+    sink: KafkaSink,
+    *,
+    metrics: str | None,
+    status_every: float,
+    ended: int | None,
+    say: Callable[[str], None],
+) -> None:
+    """Run a tap until it is told to end, by a signal or by a file descriptor that becomes readable."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    if ended is not None:
+        loop.add_reader(ended, stop.set)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with tap as running:
         for address, listener in zip(running.addresses, listeners, strict=True):
-            _say(f"listening on {address} for broker {listener.broker}")
-        with contextlib.nullcontext() if metrics is None else _served(metrics, running, sink):
+            say(f"listening on {address} for broker {listener.broker}")
+        with contextlib.nullcontext() if metrics is None else _served(metrics, running, sink, say):
             said = ""
             while not stop.is_set():
                 try:
@@ -254,20 +332,20 @@ async def _run(tap: Tap, listeners: list[Listener], sink: KafkaSink, metrics: st
                 except TimeoutError:
                     status = _status(running, sink)
                     if status != said:
-                        _say(status)
+                        say(status)
                     said = status
 
 
 @contextlib.contextmanager
-def _served(where: str, tap: Tap, sink: KafkaSink) -> Iterator[None]:
+def _served(where: str, tap: Tap, sink: KafkaSink, say: Callable[[str], None]) -> Iterator[None]:
     """Serve metrics; if the address cannot be used, print the reason and run the tap without metrics."""
     from streaming.metrics.tap import serving  # noqa: PLC0415 - only some taps need it
 
     with contextlib.ExitStack() as stack:
         try:
-            _say(f"metrics at {stack.enter_context(serving(where, tap, sink))}")
+            say(f"metrics at {stack.enter_context(serving(where, tap, sink))}")
         except SetupError as error:
-            _say(f"no metrics: {error}")
+            say(f"no metrics: {error}")
         yield
 
 

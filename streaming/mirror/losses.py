@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.wire.record import Loss
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,21 @@ def added(one: Loss | None, other: Loss) -> Loss:
     return Loss(one.records + other.records, one.bytes + other.bytes, min(one.from_us, other.from_us), max(one.to_us, other.to_us))
 
 
+def gather(into: Path, files: Sequence[Path], topic: str) -> None:
+    """Move what several capturers lost into one file."""
+    target = LossFile(into, topic)
+    total = target.read()
+    for file in files:
+        one = LossFile(file, topic)
+        loss = one.read()
+        if loss is not None:
+            total = added(total, loss)
+            target.write(total)
+            if not target.usable:
+                return  # the count stays where it is
+            one.write(None)
+
+
 class LossFile:
     """A file that holds one loss, and is there only while there is one.
 
@@ -36,7 +52,7 @@ class LossFile:
     def __init__(self, path: Path, topic: str) -> None:
         self._path = path
         self._topic = topic
-        self._usable = True
+        self.usable = True  #: False once it was found that it cannot be read or written
         self._written: Loss | None = None
 
     def read(self) -> Loss | None:
@@ -59,7 +75,7 @@ class LossFile:
 
     def write(self, loss: Loss | None) -> None:
         """Keep a loss; None takes the file away."""
-        if not self._usable or loss == self._written:
+        if not self.usable or loss == self._written:
             return
         try:
             if loss is None:
@@ -74,7 +90,7 @@ class LossFile:
         self._written = loss
 
     def _give_up(self, why: str) -> None:
-        self._usable = False
+        self.usable = False
         log.error(
             "the loss file %s %s: what is lost at the end of this capture is not told by the next; move it away or name another one",
             self._path,

@@ -27,7 +27,7 @@ from streaming.mirror.tap_tls import TapTls
 from streaming.mirror.topic_names import TopicNames
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from streaming.mirror.listener import Listener
@@ -71,6 +71,7 @@ class Tap:
     :param cluster: the cluster's name in the records.
     :param tls: certificates, if it speaks TLS.
     :param stand_in: its addresses for brokers that advertise others, if it rewrites answers.
+    :param shares_ports: other processes listen at the same addresses, and the kernel distributes the connections.
     :raises TapError: when these do not fit together.
     """
 
@@ -84,8 +85,10 @@ class Tap:
         tick_s: float = TICK_S,
         tls: TapTls | None = None,
         stand_in: StandIn | None = None,
+        shares_ports: bool = False,
     ) -> None:
         self.stats = TapStats()
+        self._shares_ports = shares_ports
         self._listeners = tuple(listeners)
         self._sink = sink
         self._topics = TopicNames()
@@ -180,14 +183,7 @@ class Tap:
             raise TapError(f"cannot resolve broker {listener.broker}: {error.strerror}; check --listen") from None
 
     async def _listen(self, listener: Listener) -> asyncio.Server:
-        try:
-            return await asyncio.get_running_loop().create_server(
-                lambda: ClientSide(Bridge(self, listener)), listener.host, listener.port, backlog=512
-            )
-        except OSError as error:
-            why = _why_not(error)
-            where = written(listener.host, listener.port)
-            raise TapError(f"cannot listen on {where}: {why}; end what uses it or choose another address with --listen") from None
+        return await _listening(lambda: ClientSide(Bridge(self, listener)), listener, shares_ports=self._shares_ports)
 
     def _open_for(self, node_id: int, port: int) -> bool:
         """Listen for a broker that an answer names: clients may connect as soon as they have that answer."""
@@ -315,6 +311,28 @@ class Tap:
             self._sink.write(record)
         except Exception as error:  # a sink must not raise; if one does, the clients are not to suffer for it
             log.error("the mirror's sink failed: %r", error)  # noqa: TRY400 - a user reads this log
+
+
+async def check_unused(listeners: Sequence[Listener]) -> None:
+    """Check that nobody listens at these addresses, before processes share them, which would share them with anybody.
+
+    :raises TapError: when an address is taken or not of this machine.
+    """
+    for listener in listeners:
+        server = await _listening(asyncio.Protocol, listener, shares_ports=False)
+        server.close()
+        await server.wait_closed()
+
+
+async def _listening(protocol: Callable[[], asyncio.BaseProtocol], listener: Listener, *, shares_ports: bool) -> asyncio.Server:
+    try:
+        return await asyncio.get_running_loop().create_server(
+            protocol, listener.host, listener.port, backlog=512, reuse_port=shares_ports
+        )
+    except OSError as error:
+        why = _why_not(error)
+        where = written(listener.host, listener.port)
+        raise TapError(f"cannot listen on {where}: {why}; end what uses it or choose another address with --listen") from None
 
 
 def _why_not(error: OSError) -> str:

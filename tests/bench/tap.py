@@ -1,7 +1,8 @@
 """What the tap costs: produce and fetch throughput through it beside a direct connection, and the time one group frame takes in it.
 
 ``python tests/bench/tap.py`` starts a broker of its own and a tap in a process of its own; the rounds alternate between the two ways,
-so that what else the machine does falls on both. Ratios are the result; absolute figures are this machine's.
+so that what else the machine does falls on both. Ratios are the result; absolute figures are this machine's. CPU of the tap is what least
+depends on the machine's other work.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
+import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from coordinator_model import wire
@@ -78,18 +81,52 @@ async def heartbeats(bootstrap: str, count: int, connections: int) -> tuple[floa
 
 
 @contextlib.contextmanager
-def running(listen: str, mirror: str, *more: str) -> Iterator[None]:
+def running(listen: str, mirror: str, *more: str) -> Iterator[psutil.Process]:
     """A tap in a process of its own."""
     command = [sys.executable, "-m", "streaming.cli", "tap", "--listen", listen, "--bootstrap-server", mirror, "--create-topic"]
     process = subprocess.Popen([*command, "--status-every", "0", *more])
     watch = guard(process.pid)
     try:
-        yield
+        yield psutil.Process(process.pid)
         process.terminate()
         process.wait(30)
     finally:
         process.kill()
         watch.kill()
+
+
+def cpu_s(process: psutil.Process | None) -> float:
+    """CPU-seconds of a tap with its workers so far; 0 of the way without one."""
+    times = [one.cpu_times() for one in (process, *process.children())] if process is not None else []
+    return sum(one.user + one.system for one in times)
+
+
+class Way(NamedTuple):
+    """How clients get to the broker."""
+
+    name: str
+    bootstrap: str
+    tap: psutil.Process | None
+
+
+def measure(way: Way, options: argparse.Namespace) -> dict[str, float]:
+    """One round: rates, and what each costs the tap."""
+    found: dict[str, float] = {}
+    megabytes = options.records * options.size / 1e6
+    before = cpu_s(way.tap)
+    if not options.workers:  # records go where the broker advertises, which only one tap can be at
+        found["produce, MB/s"] = megabytes / produce(way.bootstrap, options.records, options.size)
+        found["produce, tap's CPU ms/MB"] = (cpu_s(way.tap) - before) / megabytes * 1e3
+        before = cpu_s(way.tap)
+        found["fetch, MB/s"] = megabytes / fetch(way.bootstrap, options.records)
+        found["fetch, tap's CPU ms/MB"] = (cpu_s(way.tap) - before) / megabytes * 1e3
+        before = cpu_s(way.tap)
+    rate, _ = asyncio.run(heartbeats(way.bootstrap, options.heartbeats, 20))
+    found["heartbeats/s, 20 connections"] = rate
+    found["heartbeats, tap's CPU µs each"] = (cpu_s(way.tap) - before) / options.heartbeats * 1e6
+    _, trips = asyncio.run(heartbeats(way.bootstrap, options.heartbeats // 10, 1))
+    found["heartbeat round trip p50, ms"] = statistics.median(trips)
+    return found
 
 
 def main() -> None:
@@ -99,40 +136,36 @@ def main() -> None:
     parser.add_argument("--heartbeats", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rewrite", action="store_true", help="a tap that rewrites, beside one that does not instead of no tap")
+    parser.add_argument("--workers", type=int, default=0, help="a tap with so many workers, beside one with one; heartbeats alone")
     options = parser.parse_args()
-    tapped, rewriting, first = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}", free_port()
+    tapped, beside, first = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}", free_port()
     with (
         Broker(advertised={"PLAINTEXT": tapped}) as broker,
         tempfile.TemporaryDirectory() as folder,
         contextlib.ExitStack() as stack,
     ):
         broker.create_topic(TOPIC)
-        stack.enter_context(running(f"{tapped}={broker.address()}", broker.internal))
-        ways = {"direct": broker.internal, "tap": tapped}
+        plain = Way("tap", tapped, stack.enter_context(running(f"{tapped}={broker.address()}", broker.internal)))
+        ways = (Way("direct", broker.internal, None), plain)
+        file = f"{folder}/brokers"
         if options.rewrite:
-            file = f"{folder}/brokers"
             ports = ("--rewrite", "--ports", f"{first}-{first + 9}", "--brokers-file", file, "--loss-file", f"{file}.loss")
-            stack.enter_context(running(f"{rewriting}={broker.internal}", broker.internal, *ports))
-            ways = {"tap": tapped, "rewriting": rewriting}
-        measured: dict[tuple[str, str], list[float]] = {}
-        megabytes = options.records * options.size / 1e6
-        for _ in range(options.rounds + 1):  # the first one warms up
-            for way, bootstrap in ways.items():
-                measured.setdefault(("produce, MB/s", way), []).append(
-                    megabytes / produce(bootstrap, options.records, options.size)
-                )
-                measured.setdefault(("fetch, MB/s", way), []).append(megabytes / fetch(bootstrap, options.records))
-                rate, trips = asyncio.run(heartbeats(bootstrap, options.heartbeats, 20))
-                measured.setdefault(("heartbeats/s, 20 connections", way), []).append(rate)
-                _, trips = asyncio.run(heartbeats(bootstrap, options.heartbeats // 10, 1))
-                measured.setdefault(("heartbeat round trip p50, ms", way), []).append(statistics.median(trips))
-    print(f"{options.records:,} records of {options.size} bytes, median of {options.rounds} rounds, and the range of the ratios")
-    print("".join([f"{'':32}", *(f"{way:>10}" for way in ways), f"{'ratio':>8}"]))
-    for what in dict.fromkeys(key for key, _ in measured):
-        direct, through = (measured[what, way][1:] for way in ways)
-        ratios = sorted(b / a for a, b in zip(direct, through, strict=True))
-        one, other = statistics.median(direct), statistics.median(through)
-        print(f"{what:32}{one:10.2f}{other:10.2f}{statistics.median(ratios):8.2f}   {ratios[0]:.2f} to {ratios[-1]:.2f}")
+            other = stack.enter_context(running(f"{beside}={broker.internal}", broker.internal, *ports))
+            ways = (plain, Way("rewriting", beside, other))
+        elif options.workers:
+            more = ("--workers", str(options.workers), "--loss-file", f"{file}.loss")
+            other = stack.enter_context(running(f"{beside}={broker.address()}", broker.internal, *more))
+            ways = (plain, Way("workers", beside, other))
+        rounds = [[measure(way, options) for way in ways] for _ in range(options.rounds + 1)][1:]  # the first one warms up
+    if not options.workers:
+        print(f"{options.records:,} records of {options.size} bytes")
+    print(f"median of {options.rounds} rounds, and the range of the ratios")
+    print("".join([f"{'':32}", *(f"{way.name:>10}" for way in ways), f"{'ratio':>8}"]))
+    for what in rounds[0][0]:
+        ratios = sorted(through[what] / direct[what] for direct, through in rounds if direct[what])
+        one, other_one = (statistics.median(found[way][what] for found in rounds) for way in (0, 1))
+        ratio = f"{statistics.median(ratios):8.2f}   {ratios[0]:.2f} to {ratios[-1]:.2f}" if ratios else ""
+        print(f"{what:32}{one:10.2f}{other_one:10.2f}{ratio}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -97,6 +98,94 @@ def test_a_mirror_that_is_away_at_the_start_is_said_and_waited_for():
         process.send_signal(signal.SIGTERM)
         assert process.stderr.read() == "tap: stopped; 0 records written, 0 lost\n"
         assert process.wait(WAIT_S) == 0
+
+
+class TestWorkers:
+    """Processes that share the listener."""
+
+    @staticmethod
+    def command(broker: Broker, folder, mirror: str, topic: str) -> list[str]:
+        return [
+            *TAP,
+            *("--listen", f"{_advertised(broker)}={broker.address()}", "--bootstrap-server", mirror, "--topic", topic),
+            *("--create-topic", "--partitions", "2", "--workers", "2", "--loss-file", str(folder / "loss")),
+            *("--status-every", "0.2", "--metrics", f"{HOST}:{free_port()}"),
+        ]
+
+    @staticmethod
+    def groups(broker: Broker, number: int) -> list[Consumer]:
+        found = []
+        for one in range(number):
+            found.append(Consumer({"bootstrap.servers": _advertised(broker), "group.id": f"shared-{one}", "log_level": 0}))
+            found[-1].subscribe(["data"])
+        for consumer in found:
+            wait_for(lambda consumer=consumer: consumer.poll(0.1) or consumer.assignment(), "the group forms")
+        return found
+
+    def test_they_mirror_the_same_records_and_end_together(self, tapped_broker, tmp_path):
+        command = self.command(tapped_broker, tmp_path, tapped_broker.internal, "shared")
+        with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+            assert process.stderr is not None
+            mirroring = set()
+            while len(mirroring) < 2:
+                line = process.stderr.readline()
+                mirroring |= set(re.findall(r"tap: worker (\d): mirroring to topic shared", line))
+            for consumer in self.groups(tapped_broker, 8):
+                consumer.close()
+            process.send_signal(signal.SIGTERM)
+            said = process.stderr.read()
+            assert process.wait(WAIT_S) == 0, said
+        written = re.findall(r"tap: worker \d: stopped; (\d+) records written, 0 lost", said)
+        records = mirrored(tapped_broker.internal, "shared")
+        assert len(written) == 2
+        assert len(records) == sum(map(int, written))
+        assert {record.group for record in records} >= {f"shared-{one}" for one in range(8)}
+        frames = [record for record in records if record.kind in {Kind.REQUEST, Kind.RESPONSE}]
+        names = {record.connection.partition("-")[0] for record in frames}
+        assert names == {record.connection for record in records if record.kind is Kind.TICK}
+        assert len(names) == 2, "both have taken connections"
+        by_exchange = {kind: {(one.connection, one.exchange) for one in frames if one.kind is kind} for kind in Kind}
+        assert by_exchange[Kind.RESPONSE] <= by_exchange[Kind.REQUEST]
+
+    def test_what_they_lose_is_in_one_file(self, tapped_broker, tmp_path):
+        command = self.command(tapped_broker, tmp_path, f"{HOST}:{free_port()}", "away")
+        with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+            assert process.stderr is not None
+            listening = 0
+            while listening < 2:
+                listening += "listening on" in process.stderr.readline()
+            consumers = self.groups(tapped_broker, 8)
+            process.send_signal(signal.SIGTERM)
+            said = process.stderr.read()
+            assert process.wait(WAIT_S) == 2, said
+            for consumer in consumers:
+                consumer.close()
+        lost = [int(count) for count in re.findall(r"(\d+) records could not be delivered", said)]
+        assert len(lost) == 2
+        assert json.loads((tmp_path / "loss").read_text())["records"] == sum(lost)
+        assert [file.name for file in tmp_path.glob("loss*")] == ["loss"]
+
+    def test_a_port_in_use_is_not_shared(self, tapped_broker):
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            taken.bind((HOST, 0))
+            taken.listen()
+            where = f"{HOST}:{taken.getsockname()[1]}"
+            said = _fails("--listen", f"{where}={tapped_broker.address()}", "--bootstrap-server", f"{HOST}:9", "--workers", "2")
+        assert said.startswith(f"error: cannot listen on {where}: address already in use")
+
+    @pytest.mark.parametrize(
+        ("more", "why"),
+        [
+            (["--listen", f"{HOST}:0={HOST}:9"], "--workers needs a port other than 0"),
+            (
+                ["--listen", f"{HOST}:9092={HOST}:9", "--rewrite", "--ports", "9100-9199"],
+                "--workers cannot be more than 1 with --rewrite",
+            ),
+        ],
+    )
+    def test_what_cannot_be_shared(self, more, why):
+        assert _fails(*more, "--bootstrap-server", f"{HOST}:9", "--workers", "2").startswith(f"error: {why}")
 
 
 class TestMistakes:

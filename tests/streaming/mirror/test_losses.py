@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model.wire.record import Loss
-from streaming.mirror.losses import LossFile, added
+from streaming.mirror.losses import LossFile, added, gather
 
 LOSS = Loss(records=3, bytes=60, from_us=1_000, to_us=2_000)
 
@@ -60,3 +60,23 @@ def test_a_place_that_cannot_be_written_is_said_and_stops_nothing(tmp_path, capl
     file.write(None)
     assert len(caplog.records) == 1
     assert "cannot be" in caplog.text
+
+
+def test_losses_of_several_are_gathered_in_one_file(path, tmp_path):
+    files = [tmp_path / f"worker-{number}" for number in (1, 2, 3)]
+    LossFile(path, "mirror").write(LOSS)
+    LossFile(files[0], "mirror").write(Loss(1, 20, 500, 1_500))
+    LossFile(files[2], "mirror").write(Loss(1, 20, 600, 1_500))
+    gather(path, files, "mirror")
+    assert LossFile(path, "mirror").read() == Loss(5, 100, 500, 2_000)
+    assert not any(file.exists() for file in files)
+
+
+def test_a_loss_that_cannot_be_gathered_stays_where_it_is(path, tmp_path, caplog):
+    worker = tmp_path / "worker-1"
+    LossFile(path, "other").write(LOSS)
+    LossFile(worker, "mirror").write(LOSS)
+    gather(path, [worker], "mirror")
+    assert LossFile(path, "other").read() == LOSS
+    assert LossFile(worker, "mirror").read() == LOSS
+    assert "holds what was lost for topic other" in caplog.text
