@@ -100,7 +100,7 @@ class Departure:
     rebalance: int  #: which one followed from it
     reason: str = ""  #: that it gave itself
     back_us: int | None = None  #: its client joined again, as another process or the same
-    alive_us: int | None = None  #: the same process went on under its old member id
+    alive_us: int | None = None  #: the same process went on: it had only paused
 
     @property
     def away_s(self) -> float | None:
@@ -237,7 +237,6 @@ def _comings_and_goings(
     rebalances: Sequence[Rebalance], events: Sequence[Event]
 ) -> tuple[tuple[Departure, ...], tuple[tuple[int | None, ...], ...]]:
     departures = sorted(_departures(rebalances, events), key=lambda one: (one.since_us, one.who.member_id))
-    _note_who_lives(departures, events)
     changes: list[list[int | None]] = [[] for _ in rebalances]
     for number, departure in enumerate(departures):
         changes[departure.rebalance].append(number)
@@ -250,6 +249,7 @@ def _comings_and_goings(
         if back is not None:
             departures[back].back_us = joined_us
         changes[index].append(back)
+    _note_who_lives(departures, events)
     return tuple(departures), tuple(tuple(each) for each in changes)
 
 
@@ -311,12 +311,21 @@ def _came_back(departures: Sequence[Departure], away: dict[tuple[str, ...], list
 
 
 def _note_who_lives(departures: Sequence[Departure], events: Sequence[Event]) -> None:
-    """A refused request under an old member id shows that its process had only paused."""
-    by_id = {one.who.member_id: one for one in departures}
+    """A process had only paused if it goes on under its old member id, or joins again and its connection did not end meanwhile."""
+    by_id = {one.who.member_id: one for one in departures if one.how == SILENT}
+    closed: set[str] = set()
     for event in events:
-        departure = by_id.get(event.get("member_id") or "") if event["kind"] == "member_fenced" else None
-        if departure is not None and departure.how == SILENT and departure.alive_us is None:
-            departure.alive_us = max(departure.since_us, us_of(event["at"]))
+        departure = by_id.get(event.get("member_id") or "")
+        if departure is None:
+            continue
+        at_us = us_of(event["at"])
+        if event["kind"] == "connection_closed" and (departure.back_us is None or at_us <= departure.back_us):
+            closed.add(departure.who.member_id)
+        elif event["kind"] == "member_fenced" and departure.alive_us is None:
+            departure.alive_us = max(departure.since_us, at_us)
+    for departure in by_id.values():
+        if departure.alive_us is None and departure.who.member_id not in closed:
+            departure.alive_us = departure.back_us
 
 
 _Told = TypeVar("_Told", int, str)

@@ -150,13 +150,11 @@ def fewer_steps(history: History) -> Iterator[Advice]:
         if changes and not grew_from_none and rebalance.members and all(_for_good(one) for one in gone):
             steps.append((rebalance.began_us, index))
     rebalances: list[int] = []
-    saved = Saving()
+    saved = least = Saving()
     for run in runs(steps):
-        costs = [_but_new(history, index) for index in run]
-        most = Saving(max(one.member_seconds for one in costs), max(one.partition_seconds for one in costs))
-        rest = total(costs)
         rebalances += run
-        saved = saved.plus(Saving(rest.member_seconds - most.member_seconds, rest.partition_seconds - most.partition_seconds))
+        saved = saved.plus(_all_but_dearest([history.rebalances[index].lost for index in run]))
+        least = least.plus(_all_but_dearest([_but_new(history, index) for index in run]))
     yield advice(
         history,
         FEWER_STEPS,
@@ -164,8 +162,9 @@ def fewer_steps(history: History) -> Iterator[Advice]:
         rebalances,
         saved,
         assumes=f"{counted(len(rebalances), 'step')} within {_RUN_S:g} s of each other become one for each "
-        "run, which costs what the dearest did.",
+        "run, which costs what the dearest did. At least: new members wait as long as they did.",
         costs="Members run that the load does not need yet, or any more.",
+        least=least,
     )
 
 
@@ -217,6 +216,12 @@ def runs(marked: Sequence[tuple[int, int]]) -> list[list[int]]:
 
 def _for_good(departure: Departure) -> bool:
     return departure.how == LEFT and departure.back_us is None
+
+
+def _all_but_dearest(costs: Sequence[Saving]) -> Saving:
+    rest = total(costs)
+    most = Saving(max(one.member_seconds for one in costs), max(one.partition_seconds for one in costs))
+    return Saving(rest.member_seconds - most.member_seconds, rest.partition_seconds - most.partition_seconds)
 
 
 def _but_new(history: History, index: int) -> Saving:

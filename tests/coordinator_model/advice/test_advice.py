@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.advice import KINDS, MOST, Advice, advise
+from coordinator_model.advice import KINDS, MOST, Advice, Saving, advise, proposals
 from coordinator_model.advice.history import histories
 from coordinator_model.advice.timeouts import LONGER_POLL, LONGER_SESSION
 from tests.coordinator_model.advice.told import Event, at, happened, member, rebalance, restart, who
@@ -20,12 +20,12 @@ def of_kind(kind: str, events: list[Event]) -> Advice:
     return max(KINDS[kind](history), key=lambda piece: piece.saves)
 
 
-def rolling(**said: Any) -> list[Event]:
-    """Three members restart, a minute apart, and are back after 10 s."""
+def rolling(away_s: float = 10.0, **said: Any) -> list[Event]:
+    """Three members restart, a minute apart."""
     events = []
     for number, name in enumerate("abc"):
         others = [f"{other}.{2 if other < name else 1}" for other in "abc" if other != name]
-        events += restart(name, 1, 60.0 * number, 10.0, others, **said)
+        events += restart(name, 1, 60.0 * number, away_s, others, **said)
     return events
 
 
@@ -69,8 +69,12 @@ def test_a_longer_session_is_for_who_pauses_and_goes_on_and_not_for_who_dies() -
         rebalance("session expired", "a.1", 45, 47, [member(one, 45, 47) for one in OTHERS]),
         rebalance("new member", "a.2", 60, 62, [*(member(one, 60, 62) for one in OTHERS), member("a.2", 60, 62, new=True)]),
     ]
-    assert of_kind(LONGER_SESSION, crash).rebalances == ()
-    paused = [*crash, happened("member_fenced", "a.1", 55, error="UNKNOWN_MEMBER_ID", api="Heartbeat")]
+    died = [*crash, happened("connection_closed", "a.1", 0)]
+    assert of_kind(LONGER_SESSION, died).rebalances == ()
+    assert len(of_kind("static membership", died).rebalances) == 2
+    assert of_kind("static membership", crash).rebalances == ()
+    assert len(of_kind(LONGER_SESSION, crash).rebalances) == 2  # its connection stayed open
+    paused = [*died, happened("member_fenced", "a.1", 55, error="UNKNOWN_MEMBER_ID", api="Heartbeat")]
     piece = of_kind(LONGER_SESSION, paused)
     assert (len(piece.rebalances), piece.saves.member_seconds) == (2, 10.0)
     assert piece.setting == "session.timeout.ms=90000"  # 55 s, and a fifth more
@@ -125,16 +129,16 @@ def test_the_consumer_protocol_saves_all_but_a_heartbeat_of_each_new_member() ->
     members = [*(member(f"{n}.1", 0, 4) for n in range(5)), member("c.1", 0, 4, new=True)]
     piece = of_kind("consumer protocol", [rebalance("new member", "c.1", 0, 4, members)])
     assert piece.saves.member_seconds == 6 * 4 - 5
+    back = of_kind("consumer protocol", restart("a", 1, 0.0, 2.5, OTHERS))  # two others had taken one partition each, or not yet
+    assert back.saves.member_seconds == pytest.approx(4 + 6 - 5 * 0.5**2)
+    assert back.saves_least.member_seconds == 10 - 5
     python = [{**one, "client_software": "kafka-python 3.0.0"} for one in members]
     history = histories([rebalance("new member", "c.1", 0, 4, python)])[0]
     assert list(KINDS["consumer protocol"](history)) == []
 
 
 def test_a_restart_together_is_worth_it_only_if_partitions_wait_no_longer() -> None:
-    quick = []
-    for number, name in enumerate("abc"):
-        quick += restart(name, 1, 60.0 * number, 3.0, [f"{other}.1" for other in "abc" if other != name])
-    piece = of_kind("restart together", quick)
+    piece = of_kind("restart together", rolling(3.0))
     assert piece.saves.member_seconds == pytest.approx(30 - 3 * 3.5)
     assert piece.saves.partition_seconds == pytest.approx(72 - 6 * 6.5)
     assert of_kind("restart together", rolling()).rebalances == ()  # of 10 s: 81 partition-seconds instead of 72
@@ -152,15 +156,22 @@ def test_steps_of_an_autoscaler_become_one() -> None:
         for n in range(4)
     ]
     piece = of_kind("fewer scale steps", events)
-    assert piece.saves.member_seconds == 3 * 2  # the new members wait anyway
+    assert piece.saves.member_seconds == 3 * 2 * 2
+    assert piece.saves_least.member_seconds == 3 * 2  # the new members wait all the same
     assert of_kind("fewer scale steps", events[:2]).rebalances == ()
 
 
 def test_there_are_three_pieces_at_most_the_one_that_saves_most_first() -> None:
-    pieces = advise(rolling())
+    events = rolling(3.0)
+    assert len(proposals(histories(events)[0])) > MOST
+    pieces = advise(events)
     assert len(pieces) == MOST
     assert pieces[0].kind == "static membership"
     assert sorted((one.saves for one in pieces), reverse=True) == [one.saves for one in pieces]
+
+
+def test_a_saving_is_bounded_by_nothing_and_by_what_was_lost() -> None:
+    assert Saving(-1.0, 5.0).within(Saving(3.0, 4.0)) == Saving(0.0, 4.0)
 
 
 def test_a_group_that_lost_next_to_nothing_gets_no_advice() -> None:
