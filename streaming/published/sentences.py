@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from coordinator_model.groups import waits
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
+from coordinator_model.wording import counted
 from streaming.published.records import Json, RebalanceLag, duration, member_name, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from coordinator_model.advice import Advice
 
 _NAMED: Final = 3
 
@@ -110,6 +113,23 @@ def built_up(lag: RebalanceLag | None) -> str:
     return (
         f"+{lag.built_up:,} records, {'not gone yet' if lag.gone_after_s is None else f'gone after {duration(lag.gone_after_s)}'}"
     )
+
+
+def seconds_of(cost: float) -> str:
+    """Return seconds as text: with a decimal where it counts."""
+    return f"{cost:,.1f}" if cost < 100 else f"{cost:,.0f}"
+
+
+def saved(piece: Advice) -> str:
+    """Return what a piece of advice saves, of what: "10.2 to 15.2 of 25.5 member-seconds, in 2 rebalances"."""
+    facts = []
+    for unit, expected, least, lost in zip(
+        ("member-seconds", "partition-seconds"), piece.saves, piece.saves_least, piece.lost, strict=True
+    ):
+        if expected:
+            known = dict.fromkeys((seconds_of(least), seconds_of(expected)))
+            facts.append(f"{' to '.join(known)} of {seconds_of(lost)} {unit}")
+    return f"{' and '.join(facts)}, in {counted(len(piece.rebalances), 'rebalance')}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -357,7 +357,7 @@ def _cost(report: Report) -> str:
     )
     return (
         f"In {span}, {who} had {counted(lost.rebalances, 'rebalance')}, which cost "
-        f"{seconds_of(lost.member_seconds)} member-seconds without consuming{unheld}."
+        f"{sentences.seconds_of(lost.member_seconds)} member-seconds without consuming{unheld}."
     )
 
 
@@ -380,19 +380,7 @@ def _advised(report: Report) -> str:
         return ""
     best, group = max(pieces, key=lambda one: one[0].saves)
     of_group = f" in {sentences.short(group.name)}" if len(report.groups) > 1 else ""
-    return f"What would have saved most{of_group}: {best.setting} ({saved(best)})."
-
-
-def saved(piece: Advice) -> str:
-    """Return what a piece of advice saves, of what: "10.2 to 15.2 of 25.5 member-seconds, in 2 rebalances"."""
-    facts = []
-    for unit, expected, least, lost in zip(
-        ("member-seconds", "partition-seconds"), piece.saves, piece.saves_least, piece.lost, strict=True
-    ):
-        if expected:
-            known = dict.fromkeys((seconds_of(least), seconds_of(expected)))
-            facts.append(f"{' to '.join(known)} of {seconds_of(lost)} {unit}")
-    return f"{' and '.join(facts)}, in {counted(len(piece.rebalances), 'rebalance')}"
+    return f"What would have saved most{of_group}: {best.setting} ({sentences.saved(best)})."
 
 
 def _found(report: Report) -> str:
@@ -405,11 +393,6 @@ def _found(report: Report) -> str:
     worst = max(found, key=lambda one: Severity(one["severity"]).rank)
     first = f" The worst: {worst['rule']} {worst['name']}." if Severity(worst["severity"]).rank >= _SERIOUS else ""
     return f"{counted(len(found), 'finding')} ({told}), {open_ or 'none'} of them still open.{first}"
-
-
-def seconds_of(cost: float) -> str:
-    """Return seconds as text: with a decimal where it counts."""
-    return f"{cost:,.1f}" if cost < 100 else f"{cost:,.0f}"
 
 
 def _span(span_s: float) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.wording import some
 from streaming.published import sentences
 from streaming.published.records import is_open
-from streaming.report.contents import NAMED, began, clock_of, facts_of, saved, seconds_of
+from streaming.report.contents import NAMED, began, clock_of, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -79,7 +79,7 @@ def _group_row(group: GroupReport) -> tuple[str, ...]:
         group.name,
         f"{lost.rebalances:,}",
         sentences.milliseconds(lost.took_ms),
-        seconds_of(lost.member_seconds),
+        sentences.seconds_of(lost.member_seconds),
         _unheld(lost),
         next(iter(group.causes), ""),
         str(len(group.findings) or ""),
@@ -87,7 +87,7 @@ def _group_row(group: GroupReport) -> tuple[str, ...]:
 
 
 def _unheld(lost: Lost) -> str:
-    return seconds_of(lost.unheld_partition_seconds) if lost.unheld_partition_seconds else ""
+    return sentences.seconds_of(lost.unheld_partition_seconds) if lost.unheld_partition_seconds else ""
 
 
 def _group(group: GroupReport) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _group(group: GroupReport) -> Iterator[str]:
                     cause,
                     f"{lost.rebalances:,}",
                     sentences.milliseconds(lost.took_ms),
-                    seconds_of(lost.member_seconds),
+                    sentences.seconds_of(lost.member_seconds),
                     _unheld(lost),
                 )
                 for cause, lost in group.causes.items()
@@ -139,7 +139,7 @@ def _group(group: GroupReport) -> Iterator[str]:
                     one.by or "not known",
                     one.held_up,
                     sentences.milliseconds(one.event.get("took_ms")),
-                    "" if one.event.get("cost_member_seconds") is None else seconds_of(one.event["cost_member_seconds"]),
+                    "" if one.event.get("cost_member_seconds") is None else sentences.seconds_of(one.event["cost_member_seconds"]),
                     *((sentences.built_up(one.lag),) if has_lag else ()),
                 )
                 for one in shown
@@ -157,7 +157,7 @@ def _advice(group: GroupReport) -> Iterator[str]:
     began_at = {one.event["id"]: clock_of(began(one)) for one in group.rebalances}
     for piece in group.advice:
         times = [began_at[id_] for id_ in piece.rebalances if id_ in began_at]
-        yield f"- **{_text(piece.setting)}** would have saved {saved(piece)} ({piece.kind})."
+        yield f"- **{_text(piece.setting)}** would have saved {sentences.saved(piece)} ({piece.kind})."
         yield f"  {_text(piece.assumes)} {_text(piece.costs)}"
         yield f"  It rests on the rebalances of {some(times, NAMED)}."
     if group.advice:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.finding import Severity
 from streaming.published import sentences
 from streaming.published.records import is_open
-from streaming.report.contents import NAMED, began, facts_of, saved, seconds_of
+from streaming.report.contents import NAMED, began, facts_of
 from streaming.report.markdown import FINDINGS_SHOWN, detailed
 from streaming.web import drawing
 from streaming.web.happened import event_row
@@ -56,7 +56,7 @@ def page_of(report: Report) -> str:
         has_drawings=bool(drawings),
         AXIS_PX=AXIS_PX,
         GROUP_PX=GROUP_PX,
-        seconds_of=seconds_of,
+        seconds_of=sentences.seconds_of,
         began=began,
         listed=sentences.listed,
     )
@@ -107,7 +107,7 @@ def _told(group: GroupReport, drawings: list[dict[str, Any]]) -> dict[str, Any]:
         "advice": [
             {
                 "piece": piece,
-                "saved": saved(piece),
+                "saved": sentences.saved(piece),
                 "named": [(event_row(id_), began(shown[id_])) for id_ in piece.rebalances[:NAMED] if id_ in shown],
                 "more": len(piece.rebalances) - NAMED,
             }

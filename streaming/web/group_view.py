@@ -10,6 +10,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator_model.advice import advise
 from streaming.published import sentences
 from streaming.published.records import Json, began_s, is_open, lag_of_rebalance, moment, name_of
 from streaming.published.wire_text import readable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _LINES_SHOWN: Final = 150
 _MEMBERS_SHOWN: Final = 20
 _REBALANCES_SHOWN: Final = 50
+_PROOFS_SHOWN: Final = 10  #: rebalances on which advice rests
 _BEFORE_AND_AFTER: Final = 0.2  #: of a rebalance, how much time around it is shown
 
 FINISHED_FIELDS: Final[Json] = dict.fromkeys(
@@ -139,6 +141,7 @@ class GroupPage:
                 "rebalances": self._render(
                     "_rebalances.html", past=past, rebalances=_rebalances(past), has_lag=past.lag is not None
                 ),
+                "advice": self._render("_advice.html", advice=_advice(past)),
                 "members": self._render("_members.html", past=past, **_members(content, unfolded=unfolded)),
                 "group-findings": self._render(
                     "_findings.html",
@@ -211,6 +214,19 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _advice(past: GroupPast) -> list[dict[str, Any]]:
+    begun = {event["id"]: began_s(event) for event in past.rebalances}
+    return [
+        {
+            "piece": piece,
+            "saved": sentences.saved(piece),
+            "named": [(f"/groups/{past.id}/rebalances/{event_row(id_)}", begun[id_]) for id_ in piece.rebalances[:_PROOFS_SHOWN]],
+            "more": len(piece.rebalances) - _PROOFS_SHOWN,
+        }
+        for piece in advise(past.events)
+    ]
 
 
 def _who(member: Json, names: Mapping[str | None, int] | None = None) -> str | None:

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from coordinator_model.advice import Advice, Saving
-from streaming.report.contents import report_of, saved
+from streaming.published import sentences
+from streaming.report.contents import report_of
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
 from tests.streaming.web.history import NOW_S
@@ -176,7 +177,7 @@ def test_advice_names_the_rebalances_that_prove_it_and_the_costliest_is_drawn(re
     known = {rebalance.event["id"] for rebalance in one.rebalances}
     assert all(piece.rebalances and set(piece.rebalances) <= known for piece in one.advice)
     assert {rebalance.event["id"] for rebalance in one.telling} <= {id_ for piece in one.advice for id_ in piece.rebalances}
-    assert f"What would have saved most: {one.advice[0].setting} ({saved(one.advice[0])})." in report.summary
+    assert f"What would have saved most: {one.advice[0].setting} ({sentences.saved(one.advice[0])})." in report.summary
     assert [piece["kind"] for piece in one.as_json()["advice"]] == [piece.kind for piece in one.advice]
 
 
@@ -188,8 +189,10 @@ def test_without_advice_the_costliest_rebalance_is_drawn(cheap):
 
 def test_what_advice_saves_is_a_range_where_it_depends_on_what_is_not_seen():
     piece = Advice("", "g", "k", "s", Saving(15.2, 0.0), Saving(10.2, 0.0), Saving(25.5, 7.0), ("a", "b"), "", "")
-    assert saved(piece) == "10.2 to 15.2 of 25.5 member-seconds, in 2 rebalances"
-    assert saved(piece._replace(saves_least=piece.saves, rebalances=("a",))) == "15.2 of 25.5 member-seconds, in 1 rebalance"
+    assert sentences.saved(piece) == "10.2 to 15.2 of 25.5 member-seconds, in 2 rebalances"
+    assert (
+        sentences.saved(piece._replace(saves_least=piece.saves, rebalances=("a",))) == "15.2 of 25.5 member-seconds, in 1 rebalance"
+    )
 
 
 def test_as_json_it_is_plain_and_has_each_rebalance(cheap, dear):

@@ -6,7 +6,10 @@ import re
 
 import pytest
 
+from coordinator_model.advice import advise
 from streaming.published.page_state import ALL
+from streaming.published.sentences import saved
+from streaming.web.happened import event_row
 from streaming.web.recording import stretch_of, told_of
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
@@ -71,6 +74,27 @@ def test_a_join_without_an_id_ends_with_the_phase_and_makes_no_second_member():
     with served(state) as (address, _):
         words = get(address, f"/groups/{state.groups['prod', 'old'].id}").words
     assert "members1" in words
+
+
+def test_a_group_has_advice_with_links_to_the_rebalances_that_prove_it():
+    group = history.Group("deploys", ["a", "b", "c"])
+    for turn in range(4):
+        at_s = NOW_S - 2_000 + turn * 300
+        group.event("member_left", at_s, group.members[2])
+        group.rebalance(at_s, cause="member left", starter=2, join_s=8)
+        group.members[2] = group.members[2] | {"member_id": f"c-{turn}"}
+        group.event("member_joined", at_s + 20, group.members[2], new=True)
+        group.rebalance(at_s + 20, cause="new member", starter=2, join_s=8)
+    state = filled(group.records, clock=None, kept=ALL)
+    with served(state) as (address, _):
+        page = get(address, f"/groups/{state.groups['prod', 'deploys'].id}")
+        assert "What would have saved it" in page.words
+    (piece, *_) = advise(group.records)
+    assert f"It would have saved {saved(piece)}: " in page.words
+    links = [
+        known["href"] for tag, known in page.elements if tag == "a" and event_row(piece.rebalances[0]) in known.get("href", "")
+    ]
+    assert len(links) == 2, "in the advice and in the list of rebalances"
 
 
 def _lowered(page):
