@@ -39,11 +39,11 @@ FAMILIES: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-class ProtocolTable(NamedTuple):
+class ProtocolPage(NamedTuple):
     """The protocol of groups of some types: which answer a coordinator gives, in which state, to whom."""
 
     title: str
-    page: str  #: in ``docs``
+    file: str  #: in ``docs``
     module: ModuleType
     phases: str  #: what the letters of the column *phase* mean, empty if there is none
 
@@ -72,20 +72,20 @@ class ProtocolTable(NamedTuple):
         return [row for row in self.table.rows if row.name[0] == letter]
 
 
-CLASSIC: Final = ProtocolTable(
+CLASSIC: Final = ProtocolPage(
     "The protocol of classic groups",
     "protocol.md",
     protocol,
     "E Empty, P PreparingRebalance, K CompletingRebalance, S Stable, D Dead, - no such group, L loading, N coordinated by another broker; "
     "held: a request that was held is answered",
 )
-EPOCHS: Final = ProtocolTable(
+EPOCHS: Final = ProtocolPage(
     "The protocol of consumer, share and Streams groups",
     "protocol-epochs.md",
     epochs_protocol,
     "",
 )
-TABLES: Final = (CLASSIC, EPOCHS)
+PAGES: Final = (CLASSIC, EPOCHS)
 
 WRITTEN: Final = "Written from the code by `python -m streaming.commands.docs`; change the code, not this file."
 
@@ -136,15 +136,15 @@ def states_section() -> str:
     return "\n\n".join(parts)
 
 
-def protocol_document(table: ProtocolTable) -> str:
+def protocol_document(page: ProtocolPage) -> str:
     """Return the page of a protocol's table, API by API."""
-    title, *essay = _paragraphs(table.module)
-    others = (f"{other.title} is on [a page of its own]({other.page})." for other in TABLES if other is not table)
-    parts = [f"# {table.title}", WRITTEN, title, *others, *essay]
-    parts.append("\n".join(f"* `{word}`: {meaning}" for word, meaning in table.words.items()))
-    for letter in dict.fromkeys(row.name[0] for row in table.table.rows):
-        parts += [f"## {table.api(letter)}", _protocol_table(table, letter)]
-    if table is CLASSIC:
+    title, *essay = _paragraphs(page.module)
+    others = (f"{other.title} is on [a page of its own]({other.file})." for other in PAGES if other is not page)
+    parts = [f"# {page.title}", WRITTEN, title, *others, *essay]
+    parts.append("\n".join(f"* `{word}`: {meaning}" for word, meaning in page.words.items()))
+    for letter in dict.fromkeys(row.name[0] for row in page.table.rows):
+        parts += [f"## {page.api(letter)}", _protocol_table(page, letter)]
+    if page is CLASSIC:
         parts.append(states_section())
     return "\n\n".join(parts) + "\n"
 
@@ -223,9 +223,9 @@ def _link(rule_id: str) -> str:
 # ---------------------------------------------------------------------------------------------------- states
 
 
-def _protocol_table(table: ProtocolTable, letter: str) -> str:
-    lines = [f"| {' | '.join(table.table.columns)} | |", f"| {' | '.join('---' for _ in table.table.columns)} | --- |"]
-    lines += [f"| {' | '.join(row.cells)} | {_cell(row.note)} |" for row in table.rows_of(letter)]
+def _protocol_table(page: ProtocolPage, letter: str) -> str:
+    lines = [f"| {' | '.join(page.table.columns)} | |", f"| {' | '.join('---' for _ in page.table.columns)} | --- |"]
+    lines += [f"| {' | '.join(row.cells)} | {_cell(row.note)} |" for row in page.rows_of(letter)]
     return "\n".join(lines)
 
 

@@ -12,13 +12,13 @@ from typing import Annotated, Final
 
 import typer
 
-from coordinator_model.rules.document import TABLES, protocol_document, rules_document
+from coordinator_model.rules.document import PAGES, protocol_document, rules_document
 from streaming.kafka.required_rights import rights_document, rights_script
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "rules.md": rules_document,
-    **{table.page: partial(protocol_document, table) for table in TABLES},
+    **{page.file: partial(protocol_document, page) for page in PAGES},
     "rights.md": rights_document,
     "kafka-acls.sh": rights_script,
 }

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.groups.protocol.table import Row
-from coordinator_model.rules.document import TABLES, ProtocolTable
+from coordinator_model.rules.document import PAGES, ProtocolPage
 from coordinator_model.wire import ERROR_CODES
 from streaming.commands.output import fail
 
@@ -36,53 +36,53 @@ def protocol(
     rebalance-monitor protocol J16
     """
     console = Console(highlight=False, soft_wrap=True)
-    found = [(table, rows) for table in TABLES if (rows := _chosen(table, api))]
+    found = [(page, rows) for page in PAGES if (rows := _chosen(page, api))]
     if not found:
-        names = ", ".join(dict.fromkeys(table.api(row.name) for table in TABLES for row in table.table.rows if row.name[0] != "X"))
+        names = ", ".join(dict.fromkeys(page.api(row.name) for page in PAGES for row in page.table.rows if row.name[0] != "X"))
         fail(f"{api} is no API of the tables ({names}), no error that its answers have, and no row.")
-    for table, rows in found:
-        console.print(Text(table.title, "bold underline"), end="\n\n")
+    for page, rows in found:
+        console.print(Text(page.title, "bold underline"), end="\n\n")
         for letter in dict.fromkeys(row.name[0] for row in rows):
-            console.print(Text(table.api(letter), "bold"))
-            for line in _lines(table, [row for row in rows if row.name[0] == letter]):
+            console.print(Text(page.api(letter), "bold"))
+            for line in _lines(page, [row for row in rows if row.name[0] == letter]):
                 console.print(line)
             console.print()
-        for word, meaning in _legend(table, rows):
+        for word, meaning in _legend(page, rows):
             console.print(Text.assemble((f"{word:<16}", "dim"), meaning))
         console.print()
 
 
-def _chosen(table: ProtocolTable, words: str | None) -> list[Row]:
+def _chosen(page: ProtocolPage, words: str | None) -> list[Row]:
     """Return the rows that an argument means, in the order of the table."""
     if words is None:
-        return list(table.table.rows)
-    of_api = [row for row in table.table.rows if table.api(row.name).lower() == words.lower()]
+        return list(page.table.rows)
+    of_api = [row for row in page.table.rows if page.api(row.name).lower() == words.lower()]
     if of_api:
-        return [*of_api, *table.rows_of("X")]
+        return [*of_api, *page.rows_of("X")]
     codes = {known.code for known in ERROR_CODES.values() if words.upper() in {known.name, str(known.code)}}
-    return [row for row in table.table.rows if row.name == words.upper() or codes & row.answers]
+    return [row for row in page.table.rows if row.name == words.upper() or codes & row.answers]
 
 
-def _lines(table: ProtocolTable, shown: list[Row]) -> Iterator[Text]:
+def _lines(page: ProtocolPage, shown: list[Row]) -> Iterator[Text]:
     """Yield the header and the rows, without the columns that all of these rows leave empty; a row's note stands above it."""
-    columns = [index for index in range(len(table.table.columns)) if any(row.cells[index] for row in shown)]
-    widths = {index: max(len(table.table.columns[index]), *(len(row.cells[index]) for row in shown)) for index in columns}
+    columns = [index for index in range(len(page.table.columns)) if any(row.cells[index] for row in shown)]
+    widths = {index: max(len(page.table.columns[index]), *(len(row.cells[index]) for row in shown)) for index in columns}
 
     def line(cells: Sequence[str], style: str = "") -> Text:
         return Text("   ".join(cells[index].ljust(widths[index]) for index in columns).rstrip(), style)
 
-    yield line(table.table.columns, "underline")
+    yield line(page.table.columns, "underline")
     for row in shown:
         if row.note:
             yield Text(f"  # {row.note}", "dim")
         yield line(row.cells, "dim" if row.is_unseen else "")
 
 
-def _legend(table: ProtocolTable, shown: list[Row]) -> Iterator[tuple[str, str]]:
+def _legend(page: ProtocolPage, shown: list[Row]) -> Iterator[tuple[str, str]]:
     """Yield the words that the rows use, and what they mean."""
     used = {word for row in shown for cell in row.cells for word in cell.split()}
-    if table.phases:
-        yield "phase", table.phases
-    for word, meaning in table.words.items():
+    if page.phases:
+        yield "phase", page.phases
+    for word, meaning in page.words.items():
         if word in used:
             yield word, meaning

@@ -15,7 +15,7 @@ from coordinator_model.rules.document import (
     CLASSIC,
     EPOCHS,
     FAMILIES,
-    TABLES,
+    PAGES,
     families,
     family,
     protocol_document,
@@ -59,18 +59,18 @@ def test_findings_md_names_every_family() -> None:
     assert [letter for letter in families() if not re.search(rf"\b{letter}\b", text)] == []
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.page)
-def test_the_page_of_a_protocol_has_every_row_and_explains_every_word(table) -> None:
-    text = protocol_document(table)
-    assert sorted(re.findall(r"^\| ([A-Z]\d+) ", text, re.MULTILINE)) == sorted(row.name for row in table.table.rows)
-    about = table.table.columns.index("sender")
-    used = {word for row in table.table.rows for cell in row.cells[about:-2] for word in cell.split()}
-    assert used - set(table.words) <= ({"same", "other", "none"} if table is CLASSIC else set())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.file)
+def test_the_page_of_a_protocol_has_every_row_and_explains_every_word(page) -> None:
+    text = protocol_document(page)
+    assert sorted(re.findall(r"^\| ([A-Z]\d+) ", text, re.MULTILINE)) == sorted(row.name for row in page.table.rows)
+    about = page.table.columns.index("sender")
+    used = {word for row in page.table.rows for cell in row.cells[about:-2] for word in cell.split()}
+    assert used - set(page.words) <= ({"same", "other", "none"} if page is CLASSIC else set())
 
 
 def test_the_texts_of_P_07_refer_to_the_pages_of_both_tables() -> None:
-    assert all(f"docs/{table.page}" in CATALOGUE["P-07"].condition for table in TABLES)
-    assert all((DOCS / table.page).exists() for table in TABLES)
+    assert all(f"docs/{page.file}" in CATALOGUE["P-07"].condition for page in PAGES)
+    assert all((DOCS / page.file).exists() for page in PAGES)
 
 
 def test_links_lead_to_headings() -> None:
