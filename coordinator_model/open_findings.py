@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.records import NOBODY, ClientInfo
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule
+from coordinator_model.rules.base import Breach, Due, Rule, TimerRule
 from coordinator_model.wording import afterwards, begin
 
 EVIDENCE_KEPT = 6
@@ -115,7 +115,7 @@ class OpenFindings:
         finished = set(over)
         for key, known in list(self.open.items()):
             rule = rules[known.rule]
-            quiet = not isinstance(rule, TimerRule) and now_us >= known.updated_us + _quiet_us(rule, quiet_us)
+            quiet = not isinstance(rule, TimerRule) and now_us >= known.updated_us + rule.quiet_times * quiet_us
             is_over = key in finished or quiet
             if not known.published and known.publish_us <= now_us and not is_over:
                 yield self._publish(rule, known, group_type)
@@ -140,7 +140,7 @@ class OpenFindings:
     def next_due_us(self, rules: dict[str, Rule], quiet_us: int) -> int | None:
         """Return when :meth:`settle` may next yield a finding, None if never."""
         due = [
-            known.publish_us if not known.published else known.updated_us + _quiet_us(rules[known.rule], quiet_us)
+            known.publish_us if not known.published else known.updated_us + rules[known.rule].quiet_times * quiet_us
             for known in self.open.values()
             if not known.published or not isinstance(rules[known.rule], TimerRule)
         ]
@@ -191,11 +191,6 @@ class OpenFindings:
             action=known.action or rule.action,
             evidence=known.evidence,
         )
-
-
-def _quiet_us(rule: Rule, quiet_us: int) -> int:
-    """Return how long a finding of this rule must not recur to be over."""
-    return quiet_us * rule.quiet_times if isinstance(rule, FrameRule) else quiet_us
 
 
 def _merge(kept: tuple[Evidence, ...], new: tuple[Evidence, ...]) -> tuple[Evidence, ...]:

@@ -13,7 +13,7 @@ from coordinator_model.groups.late_frames import may_explain
 from coordinator_model.groups.tracker import Event
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
-from coordinator_model.rules.base import FrameRule, Rule, TimerRule, last_frame_text
+from coordinator_model.rules.base import Due, FrameRule, Rule, TimerRule, last_frame_text
 from coordinator_model.rules.observation import CUT_ACTION, cut_words
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
@@ -102,7 +102,7 @@ class RuleEngine:
         self, group: GroupModel, open_findings: OpenFindings, now_us: int, found: list[Finding], coming: list[int]
     ) -> set[tuple[str, str]]:
         """Report what is due, and append future due times to ``coming``; return (rule, subject) of all of it."""
-        pending = ((due, rule) for rule in timers_for(group) for due in rule.due(group))
+        pending = ((self._ending(due, rule), rule) for rule in timers_for(group) for due in rule.due(group))
         dues = sorted((pair for pair in pending if (pair[0].until_us or now_us + 1) > now_us), key=lambda pair: pair[0].at_us)
         for due, rule in dues:
             due_us = self._postponed_us(due.at_us)
@@ -114,6 +114,12 @@ class RuleEngine:
                 breach = due.describe()._replace(severity=due.severity)
                 found.extend(self.report(group, open_findings, rule, breach, due.at_us))
         return {(rule.id, due.subject) for due, rule in dues}
+
+    def _ending(self, due: Due, rule: TimerRule) -> Due:
+        """Return it with its end, if it is of something that recurs."""
+        if due.period_us is None:
+            return due
+        return due._replace(until_us=due.at_us + max(rule.quiet_times * self._quiet_us, due.period_us))
 
     def _withdraw_explained(self, group: GroupModel, open_findings: OpenFindings, now_us: int) -> None:
         """Drop held findings that a frame captured out of order has since explained."""

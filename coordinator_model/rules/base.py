@@ -85,6 +85,7 @@ class Due(NamedTuple):
     severity: Severity
     describe: Callable[[], Breach]
     until_us: int | None = None  #: from then on it is over in any case
+    period_us: int | None = None  #: of what recurs: it is over without another one for so long, or for the rule's ``quiet_times``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,7 @@ class Rule:
     expected: str
     action: str
     false_alarms: str
+    quiet_times: int = 1  #: multiple of ``quiet_ms`` without recurrence after which it is over; more for slow recurrence
     suppressed_by: tuple[str, ...] = ()  #: rules whose open finding on the same subject, or the whole group, suppresses this one
 
     @property
@@ -184,7 +186,6 @@ class FrameRule(Rule):
     over: Callable[[Any, str], bool] | None = None  #: given group and subject: True if it is already over
     explained: Callable[[Any, HeldFinding], bool] | None = None
     #: given group and finding: True if late frames explain it; called once, before publication
-    quiet_times: int = 1  #: multiple of ``quiet_ms`` without recurrence after which it is over; more for slow recurrence
 
 
 class Matter(Enum):

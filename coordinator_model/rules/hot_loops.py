@@ -56,7 +56,7 @@ def _of_group(group: ClassicGroup) -> Iterator[Due]:
             generation=latest[-1].generation,
         )
 
-    yield Due(latest[-1].at_us, "", Severity.ERROR, describe, latest[-1].at_us + 1_000 * group.settings.quiet_ms)
+    yield Due(latest[-1].at_us, "", Severity.ERROR, describe, period_us=0)
 
 
 def _of_connections(group: ClassicGroup) -> Iterator[Due]:

@@ -76,8 +76,7 @@ def _unsettled(group: GroupModel) -> Iterator[Due]:
             action=_what_to_do(cycles, period_us),
         )
 
-    until_us = last.fell_us + 2 * max(*periods_us, group.settings.quiet_ms * 1_000)
-    yield Due(last.fell_us, "", Severity.WARNING, describe, until_us)
+    yield Due(last.fell_us, "", Severity.WARNING, describe, period_us=2 * max(periods_us))
 
 
 R_24 = TimerRule(
@@ -96,6 +95,7 @@ R_24 = TimerRule(
     action="Let the autoscaler take members away later, and set its minimum to the members that the load needs.",
     false_alarms="Jobs that consume for a short time in the group of a service, at intervals; canaries. A deployment is none: there the "
     "old members go. Covers the storm that the steps make.",
+    quiet_times=2,
     due=_unsettled,
 )
 

@@ -21,15 +21,10 @@ _GIVE_UPS = 3
 _ALIKE = 0.03  #: by which share the waits of one timeout may differ
 _DROPS = 2
 _OVERRUNS = 3
-_QUIET = 5
 
 
 def _names(clients: Sequence[str]) -> str:
     return some(list(dict.fromkeys(clients)), _NAMED)
-
-
-def _quiet_us(group: ClassicGroup | EpochGroupData) -> int:
-    return _QUIET * 1_000 * group.settings.quiet_ms
 
 
 # ---------------------------------------------------------------------------------------------------- T-10
@@ -71,8 +66,7 @@ def _gives_up(group: ClassicGroup) -> Iterator[Due]:
             "between, its idle timeout, too.",
         )
 
-    until_us = newest.closed_us + max(_quiet_us(group), 2 * session_us)
-    yield Due(newest.closed_us, "", Severity.WARNING, describe, until_us)
+    yield Due(newest.closed_us, "", Severity.WARNING, describe, period_us=2 * session_us)
 
 
 # ---------------------------------------------------------------------------------------------------- T-11
@@ -112,7 +106,7 @@ def _untold(group: ClassicGroup) -> Iterator[Due]:
             "heartbeat interval.",
         )
 
-    yield Due(drops[-1].back_us, "", Severity.ERROR, describe, drops[-1].back_us + _quiet_us(group))
+    yield Due(drops[-1].back_us, "", Severity.ERROR, describe, period_us=0)
 
 
 # ---------------------------------------------------------------------------------------------------- T-12
@@ -169,7 +163,7 @@ def _polls_too_rarely(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         )
 
     longest_gap_us = max(one.held_us + one.gap_us for _, overruns, _ in found for one in overruns)
-    yield Due(at_us, "", Severity.WARNING, describe, at_us + max(_quiet_us(group), 2 * longest_gap_us))
+    yield Due(at_us, "", Severity.WARNING, describe, period_us=2 * longest_gap_us)
 
 
 T_10 = TimerRule(
@@ -187,6 +181,7 @@ T_10 = TimerRule(
     expected="A client waits for the answer to its JoinGroup at least as long as its rebalance timeout.",
     action="Raise the request timeout of these clients above their rebalance timeout.",
     false_alarms="Processes that are killed in the same moment of each rebalance, and started again.",
+    quiet_times=5,
     due=_gives_up,
 )
 
@@ -204,6 +199,7 @@ T_11 = TimerRule(
     expected="A rebalance timeout above the session timeout, and the session timeout above three heartbeat intervals.",
     action="Raise the rebalance timeout of all members above their session timeout.",
     false_alarms="Processes that pause for longer than such a short rebalance timeout.",
+    quiet_times=5,
     due=_untold,
 )
 
@@ -223,6 +219,7 @@ T_12 = TimerRule(
     expected="The application polls within max.poll.interval.ms.",
     action="Raise max.poll.interval.ms above what the application takes between two polls, or take fewer records with each.",
     false_alarms="Without a reason: an application that unsubscribes and subscribes again on purpose, and in a rhythm.",
+    quiet_times=5,
     due=_polls_too_rarely,
 )
 

@@ -16,7 +16,6 @@ from coordinator_model.wording import clock, counted, seconds
 
 _REBALANCES = 3
 _TOGETHER = 2  #: clients that lose a connection at once, which no single client explains
-_QUIET = 5
 _ASKED: Final = frozenset({LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED})
 _FAILURES: Final = ("fail", "error", "exception")
 _METADATA: Final = "metadata"
@@ -105,8 +104,7 @@ def _moved_nothing(group: ClassicGroup) -> Iterator[Due]:
         )
 
     periods_us = [later.began_us - earlier.began_us for earlier, later in pairwise(row)]
-    until_us = last.over_us + max(_QUIET * 1_000 * group.settings.quiet_ms, 2 * max(periods_us))
-    yield Due(last.over_us, "", Severity.WARNING if lost_us else Severity.INFO, describe, until_us)
+    yield Due(last.over_us, "", Severity.WARNING if lost_us else Severity.INFO, describe, period_us=2 * max(periods_us))
 
 
 R_25 = TimerRule(
@@ -125,6 +123,7 @@ R_25 = TimerRule(
     action="Find what coincided with them; no member is to blame for answering to it.",
     false_alarms="One member that asks each time by itself is R-07. Rebalances whose beginning was not captured do not count.",
     suppressed_by=("R-10", "R-17", "C-04", "C-05"),
+    quiet_times=5,
     due=_moved_nothing,
 )
 

@@ -101,7 +101,9 @@ def test_R_25_is_resolved_when_it_does_not_recur(talk: Conversation) -> None:
     clients = group(talk)
     for generation in range(4, 7):
         rejoins(talk, clients, generation, reason=METADATA)
-    live(talk, clients, 320)
+    live(talk, clients, 240)
+    assert talk.the("R-25").status is Status.OPEN
+    live(talk, clients, 80)
     assert talk.the("R-25").status is Status.RESOLVED
 
 
