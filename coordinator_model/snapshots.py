@@ -26,14 +26,6 @@ from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
 from coordinator_model.groups.classic.trackers.assignments import Assignments
 from coordinator_model.groups.classic.trackers.commits import Holding, SimpleCommit
-from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
-from coordinator_model.groups.classic.trackers.coordinator_records import (
-    CoordinatorTerm,
-    ErrorStreak,
-    FindCoordinatorAnswer,
-    LostCoordinator,
-    Persisted,
-)
 from coordinator_model.groups.classic.trackers.member_identity import MemberIdentity
 from coordinator_model.groups.classic.trackers.offsets import Offsets
 from coordinator_model.groups.classic.trackers.plans import Plan, Strange, Suspect
@@ -41,6 +33,14 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import Rebalance
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Left, Sessions
 from coordinator_model.groups.committed_offsets import CommittedOffsets, RefusedFetch
+from coordinator_model.groups.coordinator_changes import CoordinatorChanges
+from coordinator_model.groups.coordinator_records import (
+    CoordinatorTerm,
+    ErrorStreak,
+    FindCoordinatorAnswer,
+    LostCoordinator,
+    Persisted,
+)
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.rebalance_recorder import Identity, MemberProgress, OpenRebalance
 from coordinator_model.groups.records import (

@@ -75,6 +75,11 @@ def test_modules_and_classes_can_be_read_in_one_sitting(package: str) -> None:
     assert (too_long, too_many) == ([], [])
 
 
+def test_groups_with_epochs_stand_on_nothing_of_classic_groups() -> None:
+    of_epochs = {name: found for name, found in graph("coordinator_model").items() if ".groups.epochs" in name}
+    assert [name for name, found in of_epochs.items() if any(".groups.classic" in one for one in found)] == []
+
+
 MAY_IMPORT = {
     "kafka": {"config"},
     "published": {"kafka"},

@@ -6,12 +6,14 @@ are lawful most of the time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, StaticMember, SuspectedRefusal
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.judge import Verdict
+
+SLOW_US: Final = 2_000_000  #: a third of the shortest session that brokers allow by default
 
 
 class Refused(NamedTuple):
@@ -44,6 +46,14 @@ class Throttled(NamedTuple):
     exchange: Exchange
     throttle_ms: int
     interval_us: int
+
+
+class Slow(NamedTuple):
+    """A slow response to a request that never has to wait for another client."""
+
+    exchange: Exchange
+    took_us: int
+    times: int  #: within the last minute
 
 
 class Replaced(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.data import CLASSIC, ConnectionState
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.handlers.join_group import contradicts_itself
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.events import Migrated
@@ -18,7 +18,7 @@ from coordinator_model.groups.epochs.kinds import CONSUMER, KIND_BY_API
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.group_model import GroupModel
-from coordinator_model.groups.records import Member
+from coordinator_model.groups.records import ConnectionState, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 

@@ -39,6 +39,18 @@ def host_of(address: str) -> str:
 
 NOBODY: Final = ClientInfo(None, "", "", "")
 
+
+class ConnectionState:
+    """State of one connection for this group: what is needed to know when a queued request can have been processed."""
+
+    __slots__ = ("actor", "last_response_us", "outstanding")
+
+    def __init__(self, outstanding: int = 0, last_response_us: int = 0) -> None:
+        self.outstanding = outstanding
+        self.last_response_us = last_response_us
+        self.actor = NOBODY  #: the client of its last request
+
+
 REPLACEMENTS_KEPT: Final = 12  #: of a group.instance.id; the same limit applies to its fenced members
 
 

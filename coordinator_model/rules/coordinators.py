@@ -12,7 +12,7 @@ from typing import Final
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.coordinator_changes import (
+from coordinator_model.groups.coordinator_changes import (
     GroupFull,
     KeepsLoading,
     Lost,
@@ -22,7 +22,7 @@ from coordinator_model.groups.classic.trackers.coordinator_changes import (
     SyncWhileLoading,
     TookTurns,
 )
-from coordinator_model.groups.classic.trackers.coordinator_records import LostCoordinator, Signs
+from coordinator_model.groups.coordinator_records import LostCoordinator, Signs
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import Mismatched

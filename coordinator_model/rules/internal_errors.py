@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.coordinator_changes import GenerationFailed, InternalError
+from coordinator_model.groups.coordinator_changes import GenerationFailed, InternalError
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Generation
 from coordinator_model.rules.base import Breach, FrameRule, whom

@@ -20,7 +20,6 @@ from coordinator_model.groups.classic.trackers.sessions import (
     Evicted,
     PollTimeout,
     SessionRefused,
-    Slow,
     Survived,
     ThinMargin,
     held_joins,
@@ -30,7 +29,7 @@ from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.events import FellSilent, Replaced, Throttled
+from coordinator_model.groups.events import FellSilent, Replaced, Slow, Throttled
 from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import (

@@ -7,7 +7,7 @@ from typing import Final
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.coordinator_changes import heard
+from coordinator_model.groups.coordinator_changes import heard
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, Generation
 from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, who, whom

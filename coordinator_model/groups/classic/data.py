@@ -15,7 +15,7 @@ from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, are_one
 from coordinator_model.groups.late_frames import LateFrame
 from coordinator_model.groups.records import (
-    NOBODY,
+    ConnectionState,
     Coverage,
     Disconnections,
     Exchange,
@@ -32,17 +32,6 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
 
 CLASSIC: Final = "classic"  #: the type of group that is modelled
-
-
-class ConnectionState:
-    """State of one connection for this group: what is needed to know when a queued request can have been processed."""
-
-    __slots__ = ("actor", "last_response_us", "outstanding")
-
-    def __init__(self, outstanding: int = 0, last_response_us: int = 0) -> None:
-        self.outstanding = outstanding
-        self.last_response_us = last_response_us
-        self.actor = NOBODY  #: the client of its last request
 
 
 class GroupData:

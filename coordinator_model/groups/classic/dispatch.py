@@ -22,9 +22,8 @@ from coordinator_model.groups.classic.handlers import (
     offset_commit,
     sync_group,
 )
-from coordinator_model.groups.classic.trackers.sessions import SLOW_US
 from coordinator_model.groups.coordinator_addresses import is_coordinator
-from coordinator_model.groups.events import FenceIgnored, Mismatched
+from coordinator_model.groups.events import SLOW_US, FenceIgnored, Mismatched
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange
 from coordinator_model.groups.requests import MODELLED_API_KEYS, REQUEST_READERS

@@ -19,14 +19,13 @@ from typing import Final
 
 from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, Counters
 from coordinator_model.event_log import EventLog
-from coordinator_model.groups import committed_offsets
+from coordinator_model.groups import committed_offsets, coordinator_changes
 from coordinator_model.groups.classic.data import GroupData
 from coordinator_model.groups.classic.judge import Verdict, judge
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
 from coordinator_model.groups.classic.state import SETTLING, UNSETTLING, Observation, State, after
 from coordinator_model.groups.classic.trackers import (
     assignments,
-    coordinator_changes,
     descriptions,
     member_identity,
     offsets,
@@ -34,7 +33,6 @@ from coordinator_model.groups.classic.trackers import (
     sessions,
 )
 from coordinator_model.groups.classic.trackers.assignments import Assignments
-from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.classic.trackers.descriptions import Descriptions
 from coordinator_model.groups.classic.trackers.member_identity import MemberIdentity
 from coordinator_model.groups.classic.trackers.offsets import Offsets
@@ -42,6 +40,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import Rebalanc
 from coordinator_model.groups.classic.trackers.sessions import Sessions, evicted_early
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator, steps_down
+from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.events import (
     FellSilent,
     Refused,

@@ -9,14 +9,14 @@ from typing import Any, Final
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic import dispatch
-from coordinator_model.groups.classic.data import CLASSIC, ConnectionState
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.session_end import awaits_heartbeat, last_frame_us_of, session_end_us
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.descriptions import Descriptions
 from coordinator_model.groups.classic.view import view
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
-from coordinator_model.groups.records import NOBODY, ClientInfo
+from coordinator_model.groups.records import NOBODY, ClientInfo, ConnectionState
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES

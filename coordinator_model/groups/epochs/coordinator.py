@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.classic.trackers.sessions import SLOW_US, Slow
 from coordinator_model.groups.coordinator_addresses import are_one
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
+from coordinator_model.groups.events import SLOW_US, Slow
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import COMMITS, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP

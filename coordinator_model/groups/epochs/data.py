@@ -12,16 +12,15 @@ from coordinator_model.cluster_facts import OLDEST, ClusterFacts
 from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED, Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.data import ConnectionState
-from coordinator_model.groups.classic.trackers.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator
+from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.late_frames import LateFrame
-from coordinator_model.groups.records import Coverage, Disconnections, Exchange, ExchangeKey
+from coordinator_model.groups.records import ConnectionState, Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.settings import Settings

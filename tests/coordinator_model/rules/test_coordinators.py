@@ -9,7 +9,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from coordinator_model.groups.classic.trackers.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
+from coordinator_model.groups.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.classic import ask_heartbeat, live, settled
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, subscription

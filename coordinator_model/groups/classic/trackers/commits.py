@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.trackers.coordinator_changes import heard
+from coordinator_model.groups.coordinator_changes import heard
 from coordinator_model.groups.records import ClientInfo, Exchange, Member
 from coordinator_model.wire import read_consumer_assignment
 from coordinator_model.wire.constants import (

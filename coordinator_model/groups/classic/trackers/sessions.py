@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.events import Throttled
+from coordinator_model.groups.events import SLOW_US, Slow, Throttled
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import proves_membership
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
 
-SLOW_US: Final = 2_000_000  #: a third of the shortest session that brokers allow by default
 SLOW_WINDOW_US: Final = 60_000_000
 SLOW_TIMES: Final = 3
 USUAL_INTERVAL_US: Final = 3_000_000  #: default heartbeat.interval.ms, for a member whose own is not known
@@ -95,14 +94,6 @@ class CameBack(NamedTuple):
 
     exchange: Exchange
     left: Left
-
-
-class Slow(NamedTuple):
-    """A slow response to a request that never has to wait for another client."""
-
-    exchange: Exchange
-    took_us: int
-    times: int  #: within the last minute
 
 
 class SessionRefused(NamedTuple):

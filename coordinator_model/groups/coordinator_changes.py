@@ -1,4 +1,4 @@
-"""Tracker of the coordinator: which brokers acted as coordinator, which refused to, and when it was lost.
+"""Tracker of the coordinator of a group of any type: which brokers acted as coordinator, which refused to, and when it was lost.
 
 *One failover shows many times*: in refusals, and in FindCoordinator responses of brokers that do or do not know it yet. Signs within ten
 seconds of each other count as the same move. *Two brokers that act alternately are no split brain*: each may have been the coordinator
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.trackers.coordinator_records import (
+from coordinator_model.groups.coordinator_addresses import are_one, note_lost, others_lost
+from coordinator_model.groups.coordinator_records import (
     CoordinatorTerm,
     ErrorStreak,
     FindCoordinatorAnswer,
@@ -24,7 +25,6 @@ from coordinator_model.groups.classic.trackers.coordinator_records import (
     Signs,
     signs_of,
 )
-from coordinator_model.groups.coordinator_addresses import are_one, note_lost, others_lost
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
