@@ -11,16 +11,10 @@ from typing import Any, Final, Protocol, Self
 from zlib import crc32
 
 from coordinator_model.cluster_facts import ClusterFacts
-from coordinator_model.groups.records import TOGETHER_US, ClientInfo, Disconnections, Exchange
+from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange
 
 CONNECTIONS_KEPT: Final = 64
 ADDRESSES_KEPT: Final = 8
-
-
-class Connected(Protocol):
-    """A member of a group of any type."""
-
-    actor: ClientInfo
 
 
 class Coordinated(Protocol):

@@ -174,7 +174,8 @@ class CoordinatorChanges:
 
     def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         errors, moved = exchange.error_codes, self.moved
-        _count(group, exchange.api_key, errors)
+        for error in errors - {0}:
+            group.count_error(exchange.api_key, error)
         events = self.follow(group, exchange, body, errors)
         if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
             self.told_us = exchange.res_us
@@ -479,11 +480,3 @@ def _internal_error(group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
         return NOTHING
     newest.failed_us = exchange.res_us
     return (GenerationFailed(exchange, newest),)
-
-
-def _count(group: GroupData, api_key: int, errors: frozenset[int]) -> None:
-    for error in errors - {0}:
-        known = group.errors.setdefault(api_key, {})
-        known[error] = known.get(error, 0) + 1
-        group.counters.errors[group.cluster, api_key, error] += 1
-        group.counted = True

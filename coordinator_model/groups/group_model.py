@@ -13,20 +13,12 @@ from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.late_frames import LateFrame
-from coordinator_model.groups.records import Exchange, ExchangeKey
+from coordinator_model.groups.records import AnyMember, Exchange, ExchangeKey
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.groups.tracker import Event
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
-
-
-class KnownMember(Protocol):
-    """What texts say of a member beside its ids."""
-
-    reason: str  #: of its last JoinGroup (KIP-800)
-    last_frame: str  #: API name
-    last_frame_us: int
 
 
 class GroupModel(Protocol):
@@ -50,7 +42,7 @@ class GroupModel(Protocol):
     recurring: Recurring  #: what recurs in its events
 
     @property
-    def members(self) -> Mapping[str, KnownMember]:
+    def members(self) -> Mapping[str, AnyMember]:
         """Members by id, those that are gone included."""
 
     def request(self, record: MirrorRecord, body: Any) -> tuple[Event, ...]:

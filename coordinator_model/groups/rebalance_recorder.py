@@ -17,7 +17,7 @@ from coordinator_model.counters import Cost, Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_event import FramePlace, GroupEvent
-from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.wire import API_NAMES, error_name
 
@@ -34,14 +34,6 @@ _NAMED: Final = 10
 TopicPartition: TypeAlias = tuple[str, int]
 
 
-class Named(Protocol):
-    """A member of any type of group."""
-
-    id: str
-    instance_id: str | None
-    actor: ClientInfo
-
-
 class Identity(NamedTuple):
     """Who a member is, as far as frames show."""
 
@@ -55,7 +47,7 @@ class Identity(NamedTuple):
         return cls(member_id, instance_id, actor.client_id, actor.address)
 
     @classmethod
-    def of_member(cls, member: Named) -> Identity:
+    def of_member(cls, member: AnyMember) -> Identity:
         return cls.of(member.id, member.instance_id, member.actor)
 
     @classmethod

@@ -51,6 +51,30 @@ class ConnectionState:
         self.actor = NOBODY  #: the client of its last request
 
 
+class AnyMember:
+    """A member of a group of any type."""
+
+    __slots__ = ()
+
+    id: str
+    actor: ClientInfo
+    instance_id: str | None
+    session_timeout_ms: int | None
+    rebalance_timeout_ms: int | None
+    proven_us: int | None  #: response time of the last exchange that proved it a member
+    last_frame_us: int
+    last_frame: str  #: API name
+    reason: str  #: of its last JoinGroup (KIP-800)
+    removed: str | None
+    removed_us: int
+    versions: dict[int, int]
+
+    @property
+    def present(self) -> bool:
+        """True if frames proved it a member and none since shows otherwise."""
+        return self.removed is None and self.proven_us is not None
+
+
 REPLACEMENTS_KEPT: Final = 12  #: of a group.instance.id; the same limit applies to its fenced members
 
 
@@ -214,7 +238,7 @@ class Coverage:
 
 
 @dataclass(slots=True)
-class Member:
+class Member(AnyMember):
     """One member id, from its first mention until it is dropped."""
 
     id: str
@@ -257,11 +281,6 @@ class Member:
     leave_asked_us: int = 0  #: capture time of its own last LeaveGroup request
     idle_since_us: int = 0  #: when it sent a JoinGroup and owned nothing, until it gets an assignment; 0 if that is not known
     versions: dict[int, int] = field(default_factory=dict)  #: API key → version of its last request; without heartbeats
-
-    @property
-    def present(self) -> bool:
-        """True if frames proved it a member and none since shows otherwise."""
-        return self.removed is None and self.proven_us is not None
 
 
 @dataclass(slots=True)

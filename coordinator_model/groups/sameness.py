@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from coordinator_model.groups.records import ClientInfo, Exchange, host_of
+from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange, host_of
 from coordinator_model.settings import Settings
 
 _TIMES_KEPT: Final = 32
 _IDS_KEPT: Final = 64
-
-
-class WithActor(Protocol):
-    """A member of a group of any type."""
-
-    actor: ClientInfo
 
 
 class WithConnections(Protocol):
@@ -29,7 +23,7 @@ class WithConnections(Protocol):
     settings: Settings
 
     @property
-    def members(self) -> Mapping[str, WithActor]:
+    def members(self) -> Mapping[str, AnyMember]:
         """Members by id, those that are gone included."""
 
 

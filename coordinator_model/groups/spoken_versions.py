@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.records import AnyMember, Exchange
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT
 
 
-class Speaker(Protocol):
-    """A member of a group of any type."""
-
-    actor: ClientInfo
-    versions: dict[int, int]
-
-
-def note_version(members: Mapping[str, Speaker], exchange: Exchange, body: Any) -> bool:
+def note_version(members: Mapping[str, AnyMember], exchange: Exchange, body: Any) -> bool:
     """Note the version of a request that was answered; return True if that is news.
 
     A request that names no member, such as OffsetFetch, is that of the member on its connection. Heartbeats are too frequent, and tell
@@ -30,7 +23,7 @@ def note_version(members: Mapping[str, Speaker], exchange: Exchange, body: Any) 
     speaker = members.get(id_) if id_ else next((one for one in members.values() if one.actor.connection == connection), None)
     if speaker is None or speaker.versions.get(exchange.api_key) == exchange.api_version:
         return False
-    speaker.versions = {**speaker.versions, exchange.api_key: exchange.api_version}
+    speaker.versions[exchange.api_key] = exchange.api_version
     return True
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.data import GroupData
     from coordinator_model.groups.records import Exchange
 
 Event: TypeAlias = tuple[Any, ...]
@@ -24,11 +23,11 @@ NOTHING: tuple[Event, ...] = ()
 class Tracker(Protocol):
     """A dataclass with slots, whose fields are stored in the snapshot."""
 
-    def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_request(self, group: Any, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """Process a request; return its events. ``body`` is the decoded message."""
 
-    def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    def on_response(self, group: Any, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """Process a response; return its events. ``exchange.error`` and ``exchange.effective_us`` are final."""
 
-    def on_gap(self, group: GroupData) -> None:
+    def on_gap(self, group: Any) -> None:
         """Drop what may have changed unseen, because frames are missing or the coordinator moved."""

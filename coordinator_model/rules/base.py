@@ -14,20 +14,11 @@ from enum import Enum, auto
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
-from coordinator_model.groups.group_model import KnownMember
-from coordinator_model.groups.records import ClientInfo, Member
+from coordinator_model.groups.records import AnyMember, ClientInfo, Member
 from coordinator_model.wire import CONNECT
 from coordinator_model.wording import a_or_an, begin, clock, since
 
 T = TypeVar("T")
-
-
-class NamedMember(Protocol):
-    """A member of a group of any type."""
-
-    id: str
-    actor: ClientInfo
-    instance_id: str | None
 
 
 class Sender(Protocol):
@@ -60,7 +51,7 @@ class Breach(NamedTuple):
     action: str | None = None  #: what to do about the cause that was found, if it differs from the rule's own
 
     @classmethod
-    def of_member(cls, member: NamedMember, summary: str, observed: str, evidence: tuple[Evidence, ...], **fields: Any) -> Breach:
+    def of_member(cls, member: AnyMember, summary: str, observed: str, evidence: tuple[Evidence, ...], **fields: Any) -> Breach:
         """Return the breach of a member, which is its subject unless ``fields`` name another."""
         return cls(summary=summary, observed=observed, evidence=evidence, **({"subject": member.id, **about(member)} | fields))
 
@@ -205,7 +196,7 @@ class TimerRule(Rule):
     due: Callable[[Any], Iterable[Due]]
 
 
-def who(member: NamedMember) -> str:
+def who(member: AnyMember) -> str:
     """Return ``member M (client C at A, software S)``, as far as it is known."""
     return f"member {member.id} {whom(member.actor)}"
 
@@ -241,7 +232,7 @@ def kept_waiting(waiting: tuple[int, int], now_us: int) -> str:
     return f"{others} for it {since(since_us, now_us)}"
 
 
-def about(member: NamedMember) -> dict[str, Any]:
+def about(member: AnyMember) -> dict[str, Any]:
     """Return the fields of a breach that name a member."""
     return {"actor": member.actor, "member_id": member.id, "instance_id": member.instance_id}
 
@@ -261,7 +252,7 @@ def admission(member: Member | None) -> tuple[Evidence, ...]:
     return () if member is None else captured(member.joined_frame)
 
 
-def last_frame_text(member: KnownMember) -> str:
+def last_frame_text(member: AnyMember) -> str:
     """Return the reason of a member's last JoinGroup (KIP-800), and its last frame, as the end of a sentence."""
     reason = f"; it last joined because “{member.reason}”" if member.reason else ""
     last = f"; its last frame was {a_or_an(member.last_frame)} at {clock(member.last_frame_us)}" if member.last_frame else ""

@@ -14,11 +14,9 @@ decides nothing: handlers and trackers return events, and rules check these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED, Counters
-from coordinator_model.event_log import EventLog
+from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED
 from coordinator_model.groups import committed_offsets, coordinator_changes
 from coordinator_model.groups.classic.data import GroupData
 from coordinator_model.groups.classic.judge import Verdict, judge
@@ -38,8 +36,7 @@ from coordinator_model.groups.classic.trackers.member_identity import MemberIden
 from coordinator_model.groups.classic.trackers.offsets import Offsets
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Sessions, evicted_early
-from coordinator_model.groups.committed_offsets import CommittedOffsets
-from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator, steps_down
+from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.events import (
     FellSilent,
@@ -48,22 +45,17 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import (
     REPLACEMENTS_KEPT,
-    Coverage,
-    Disconnections,
     Exchange,
     Member,
     Refusals,
 )
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.settings import Settings
-from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     JOIN_GROUP,
     LEAVE_GROUP,
     UNKNOWN_MEMBER_ID,
 )
-from coordinator_model.wire.record import MirrorRecord
 
 #: attribute of the group → APIs whose frames the tracker gets
 TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
@@ -77,7 +69,6 @@ TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
     ("descriptions", descriptions.API_KEYS),
 )
 
-REMOVED_MEMBERS_KEPT: Final = 32
 GIVEN_UP_KEPT: Final = 32
 
 _USUAL_SESSION_MS: Final = 45_000  #: default session.timeout.ms, for members whose own is not known
@@ -89,7 +80,6 @@ class ClassicGroup(GroupData):
 
     __slots__ = (
         "assignments",
-        "committed_offsets",
         "coordinator_changes",
         "descriptions",
         "member_identity",
@@ -99,46 +89,16 @@ class ClassicGroup(GroupData):
         "sessions",
     )
 
-    def __init__(
-        self,
-        name: str,
-        cluster: str,
-        *,
-        settings: Settings,
-        loading: Mapping[tuple[str, str], int],
-        counters: Counters,
-        coverage: Coverage,
-        disconnections: dict[tuple[str, str], Disconnections],
-        group_events: EventLog,
-    ) -> None:
-        super().__init__(
-            name,
-            cluster,
-            settings=settings,
-            loading=loading,
-            counters=counters,
-            coverage=coverage,
-            disconnections=disconnections,
-            group_events=group_events,
-        )
+    def __init__(self, name: str, cluster: str, **shared: Any) -> None:
+        super().__init__(name, cluster, **shared)
         self.member_identity = MemberIdentity()
         self.assignments = Assignments()
         self.offsets = Offsets()
-        self.committed_offsets = CommittedOffsets()
         self.coordinator_changes = CoordinatorChanges()
         self.rebalance_history = RebalanceHistory()
         self.sessions = Sessions()
         self.rebalance_events = RebalanceEvents()
         self.descriptions = Descriptions()
-
-    def abandon(self, record: MirrorRecord) -> Exchange | None:
-        """Drop the exchange of a frame that cannot be read, since its outcome stays unknown; return the request, if it was seen."""
-        exchange = self.open.pop((record.connection, record.exchange), None)
-        if exchange is not None:
-            line = self.connections[record.connection]
-            line.outstanding -= 1
-            line.last_response_us = record.at_us
-        return exchange
 
     def connection_closed(self, connection: str, at_us: int) -> None:
         """Process the end of a connection: no response is due to the requests open on it."""
@@ -202,9 +162,7 @@ class ClassicGroup(GroupData):
         self.observe(Observation.LOST_SIGHT, at_us)
 
     def new_incarnation(self, at_us: int, because: str) -> None:
-        """Begin a new incarnation: the coordinator moved, or loaded the group again."""
-        self.incarnation += 1
-        self.settled = False
+        super().new_incarnation(at_us, because)
         self.on_gap(at_us, because)
 
     def fell_silent(self, member: Member, at_us: int) -> tuple[FellSilent, ...]:
@@ -263,7 +221,7 @@ class ClassicGroup(GroupData):
                 self.observe(Observation.LAST_MEMBER_GONE, at_us)
             elif self._takes_part(member):
                 self.observe(Observation.MEMBER_GONE, at_us)
-        self._forget_some()
+        self.forget_some()
 
     def _takes_part(self, member: Member) -> bool:
         """Return True if the member may be in the newest generation. One that did not join it starts no rebalance when it goes."""
@@ -279,13 +237,6 @@ class ClassicGroup(GroupData):
         self.rebalance_events.on_restored(member)
         self.changed = True
 
-    def _forget_some(self) -> None:
-        gone = [member for member in self.members.values() if member.removed is not None]
-        if len(gone) > REMOVED_MEMBERS_KEPT:
-            gone.sort(key=lambda member: max(member.last_frame_us, member.removed_us))
-            for member in gone[: len(gone) - REMOVED_MEMBERS_KEPT]:
-                del self.members[member.id]
-
     def member_of(self, exchange: Exchange) -> Member:
         """Return the member that the exchange names; create it, unproven, if it is unknown."""
         member = self.members.get(exchange.member_id)
@@ -297,22 +248,8 @@ class ClassicGroup(GroupData):
         return member
 
     def accepted(self, exchange: Exchange) -> None:
-        """Note that this broker acted as the group's coordinator; a new broker begins a new incarnation."""
         self.coordinator_changes.returned(self, exchange)
-        self.facts.nodes.coordinator_accepted(self.cluster, exchange)
-        if not is_coordinator(self, exchange.broker) and not self.addresses.still_acts(self, exchange):
-            addresses = CoordinatorAddresses.replaced(self, exchange)
-            if self.broker and self.settled:
-                self.new_incarnation(exchange.res_us, f"the coordinator moved from {self.broker} to {exchange.broker}")
-            self.broker, self.addresses = exchange.broker, addresses
-            self.changed = True
-        self.settled = True
-
-    def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
-        """Process error 14, 15 or 16: the group is moving, unless the client asked the wrong broker."""
-        if steps_down(self, exchange.broker):
-            self.new_incarnation(exchange.res_us, f"{exchange.broker} answered {error_name(exchange.error)}")
-        return NOTHING
+        super().accepted(exchange)
 
     def prove(self, member: Member, exchange: Exchange) -> None:
         """Note that the coordinator has treated a client as a member."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_model.groups import refused_joins
-from coordinator_model.groups.coordinator_addresses import steps_down
 from coordinator_model.groups.epochs import delivery, identity
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
@@ -33,9 +32,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     """Process the response to a JoinGroup, a SyncGroup or a Heartbeat."""
     error = exchange.error = body.error_code
     if error in COORDINATOR_MOVES:
-        if steps_down(group, exchange.broker):
-            group.new_incarnation(exchange.res_us)
-        return NOTHING
+        return group.coordinator_moves(exchange)
     if error == NONE:
         if exchange.api_key == JOIN_GROUP:
             return _joined(group, exchange, body)

@@ -5,28 +5,22 @@ This module imports no handler, so that all of them can use a group without an i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
-from coordinator_model.cluster_facts import OLDEST, ClusterFacts
-from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED, Counters
-from coordinator_model.event_log import EventLog
+from coordinator_model.cluster_facts import OLDEST
+from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
-from coordinator_model.groups.late_frames import LateFrame
-from coordinator_model.groups.records import ConnectionState, Coverage, Disconnections, Exchange, ExchangeKey
-from coordinator_model.groups.recurring.recurring import Recurring
-from coordinator_model.groups.refused_joins import RefusedJoin
-from coordinator_model.settings import Settings
+from coordinator_model.groups.group import Group
+from coordinator_model.groups.records import Exchange
 
 RECONCILING: Final = "Reconciling"
-REMOVED_MEMBERS_KEPT: Final = 32
+CAUSES_KEPT: Final = 32
 _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "did not come back": SESSION_EXPIRED, "fenced": REFUSED, "removed": REMOVED}
 BUMPS_KEPT: Final = 6
 
@@ -43,61 +37,31 @@ class InstanceClaim:
         self.frames = frames
 
 
-class EpochGroupData:
+class EpochGroupData(Group[EpochMember]):
     """Data of one group."""
 
     __slots__ = (
         "abandoned",
-        "addresses",
         "assignor_failures",
         "born_us",
-        "broker",
         "bumps",
-        "causes",
-        "changed",
         "claims",
-        "cluster",
-        "committed_offsets",
-        "connections",
-        "conversions",
         "coordinator_changes",
-        "counted",
-        "counters",
-        "coverage",
         "deleted_us",
-        "disconnections",
         "doubles",
         "epoch",
         "epoch_us",
-        "errors",
-        "facts",
-        "group_events",
-        "incarnation",
         "instance_uses",
         "instances",
-        "kind",
-        "last_record_us",
-        "late_frames",
-        "learning_because",
-        "loading",
-        "members",
         "mixed_since_us",
-        "name",
-        "open",
         "rebalance_events",
         "recent",
-        "recurring",
-        "refused_joins",
         "release",
         "returns",
         "searches",
         "session_bounds",
-        "settings",
-        "settled",
         "shutdowns",
-        "slow_changed",
         "state",
-        "state_since_us",
         "status_spells",
         "stirred_us",
         "storm_causes",
@@ -108,46 +72,16 @@ class EpochGroupData:
         "traits",
     )
 
-    def __init__(
-        self,
-        name: str,
-        cluster: str,
-        *,
-        settings: Settings,
-        loading: Mapping[tuple[str, str], int],
-        counters: Counters,
-        coverage: Coverage,
-        disconnections: dict[tuple[str, str], Disconnections],
-        group_events: EventLog,
-        kind: str,
-    ) -> None:
-        self.name = name
-        self.cluster = cluster
-        self.settings = settings
-        self.loading = loading
-        self.counters = counters
-        self.coverage = coverage
-        self.disconnections = disconnections
-        self.group_events = group_events
-        self.kind = kind
+    def __init__(self, name: str, cluster: str, *, kind: str, **shared: Any) -> None:
+        super().__init__(name, cluster, kind, **shared)
         self.traits: Kind = KINDS[kind]
-        self.broker = ""
-        self.addresses = CoordinatorAddresses()  #: others of the coordinator
-        self.incarnation = 1
-        self.settled = False  #: True once a request was accepted in this incarnation
-        self.learning_because = "first seen in mid-life"
         self.born_us = 0  #: when its first member joined; 0 if that was not seen
-        self.facts = ClusterFacts()  #: what is known of the cluster beside its groups
         self.release: tuple[int, int] = OLDEST  #: the oldest that ``broker`` can be, by the versions that it answered
         self.session_bounds = SessionBounds()
         self.epoch: int | None = None  #: the newest seen in any success
         self.epoch_us = 0
-        self.members: dict[str, EpochMember] = {}
         self.instances: dict[str, str] = {}  #: group.instance.id → member id of its holder
-        self.open: dict[ExchangeKey, Exchange] = {}
-        self.connections: dict[str, ConnectionState] = {}
         self.doubles: list[DoubleGrant] = []
-        self.recurring = Recurring()
         self.recent: list[tuple[str, str]] = []  #: (cause, member id) of what may raise the epoch, since it last rose
         self.bumps: list[Bump] = []
         self.storm_since_us = 0
@@ -156,7 +90,6 @@ class EpochGroupData:
         self.coordinator_changes = CoordinatorChanges()
         self.returns: dict[str, tuple[int, ...]] = {}  #: member id → times at which its client had come back after it died
         self.succeeded: tuple[str, ...] = ()  #: ids of dead members whose client has come back
-        self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
         self.claims: dict[str, InstanceClaim] = {}
         self.instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands
         self.abandoned: dict[str, tuple[int, ...]] = {}  #: client → times at which the session of an id that it left behind ended
@@ -164,25 +97,12 @@ class EpochGroupData:
         self.status_spells: dict[int, StatusSpell] = {}  #: of a Streams group
         self.shutdowns: tuple[tuple[int, str], ...] = ()  #: (time, member id) of requests to stop the application
         self.assignor_failures = 0  #: in a row
-        self.causes: dict[str, int] = {}
-        self.errors: dict[int, dict[int, int]] = {}
         self.topic_names: dict[str, str] = {}
-        self.conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
         self.mixed_since_us = 0
         self.state = "Unknown"  #: in the coordinator's own words, as far as frames show it
-        self.state_since_us = 0
         self.deleted_us = 0  #: when an administrator deleted it, unless it has begun again since
         self.stirred_us = 0  #: when a member or a LeaveGroup last removed somebody
-        self.last_record_us = 0
-        self.late_frames: tuple[LateFrame, ...] = ()
         self.rebalance_events = EpochEvents()
-        self.committed_offsets = CommittedOffsets()
-        self.changed = True
-        self.counted = False
-        self.slow_changed = True
-
-    def present_members(self) -> Iterator[EpochMember]:
-        return (member for member in self.members.values() if member.present)
 
     @property
     def is_empty(self) -> bool:
@@ -213,13 +133,6 @@ class EpochGroupData:
         if any(member.pending or member.epoch != self.epoch for member in present):
             return RECONCILING
         return "Stable"
-
-    def line(self, connection: str) -> ConnectionState:
-        """Return the state of a connection; create it if needed."""
-        line = self.connections.get(connection)
-        if line is None:
-            line = self.connections[connection] = ConnectionState()
-        return line
 
     def member_of(self, exchange: Exchange, member_id: str = "") -> EpochMember:
         """Return the member that an exchange names; create it, unproven, if it is unknown."""
@@ -261,7 +174,7 @@ class EpochGroupData:
 
     def may_have_raised(self, cause: str, member_id: str) -> None:
         """Note what can raise the group's epoch."""
-        if len(self.recent) < REMOVED_MEMBERS_KEPT:
+        if len(self.recent) < CAUSES_KEPT:
             self.recent.append((cause, member_id))
 
     def remove(self, member: EpochMember, why: str, at_us: int, frame: Evidence | None = None) -> None:
@@ -283,29 +196,19 @@ class EpochGroupData:
             self.rebalance_events.on_removed(self, member, why, at_us, held=held, stopped_us=stopped_us, frame=frame)
             if why in _EVICTIONS:
                 self.counters.evictions[self.cluster, _EVICTIONS[why]] += 1
-        gone = [known for known in self.members.values() if known.removed is not None and known.removed != "aside"]
-        if len(gone) > REMOVED_MEMBERS_KEPT:
-            gone.sort(key=lambda known: max(known.last_frame_us, known.removed_us))
-            for known in gone[: len(gone) - REMOVED_MEMBERS_KEPT]:
-                del self.members[known.id]
-                self.born_us = 0  # its id may come back, and was not forgotten by the coordinator
+        if self.forget_some():
+            self.born_us = 0  # its id may come back, and was not forgotten by the coordinator
 
     def accepted(self, exchange: Exchange) -> None:
-        """Note that this broker acted as the group's coordinator; a new broker begins a new incarnation."""
-        self.facts.nodes.coordinator_accepted(self.cluster, exchange)
-        if not is_coordinator(self, exchange.broker) and not self.addresses.still_acts(self, exchange):
-            addresses = CoordinatorAddresses.replaced(self, exchange)
-            if self.broker and self.settled:
-                self.new_incarnation(exchange.res_us)
-            self.broker, self.addresses, self.release = exchange.broker, addresses, OLDEST
-            self.changed = True
-        self.settled = True
+        before = self.broker
+        super().accepted(exchange)
+        if self.broker != before:
+            self.release = OLDEST
         self.deleted_us = 0
 
-    def new_incarnation(self, at_us: int) -> None:
+    def new_incarnation(self, at_us: int, because: str) -> None:
         """Begin a new incarnation: the coordinator moved, or loaded the group again. What it wrote remains: epochs and assignments."""
-        self.incarnation += 1
-        self.settled = False
+        super().new_incarnation(at_us, because)
         self.addresses = CoordinatorAddresses()
         self.coordinator_changes.on_gap(self)
         self.doubles = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.groups import refused_joins
-from coordinator_model.groups.coordinator_addresses import is_coordinator, steps_down
+from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.epochs import (
     comebacks,
     coordinator,
@@ -217,9 +217,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     member = group.members.get(exchange.member_id) if exchange.member_id else None
     overlapped = member is not None and (member.paused_us >= exchange.inv_us or _others_open(group, exchange))
     if error in COORDINATOR_MOVES:
-        if steps_down(group, exchange.broker):
-            group.new_incarnation(exchange.res_us)
-        return NOTHING
+        return group.coordinator_moves(exchange)
     events: tuple[Event, ...] = NOTHING
     if error in ERROR_CODES or not may_be_an_error(error):  # what a code of a newer release means, no table says yet
         events = unlawful(group, exchange, member, overlapped=overlapped)

@@ -99,10 +99,7 @@ class EpochGroup(EpochGroupData):
             self._lose_older(exchange)
         error = getattr(body, "error_code", 0)
         if error:
-            counts = self.errors.setdefault(record.api_key, {})
-            counts[error] = counts.get(error, 0) + 1
-            self.counters.errors[self.cluster, record.api_key, error] += 1
-            self.counted = True
+            self.count_error(record.api_key, error)
         events = self._answered(exchange, body) + coordinator.on_response(self, exchange, body)
         if note_version(self.members, exchange, body):
             self.changed = True
@@ -163,11 +160,8 @@ class EpochGroup(EpochGroupData):
         self.born_us = 0
 
     def abandon(self, record: MirrorRecord) -> Exchange | None:
-        exchange = self.open.pop((record.connection, record.exchange), None)
+        exchange = super().abandon(record)
         if exchange is not None:
-            line = self.connections[record.connection]
-            line.outstanding -= 1
-            line.last_response_us = record.at_us
             self._outcome_unknown(exchange)
             self.note_state(record.at_us)
         return exchange

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.records import NOBODY, ClientInfo, Partitions, Refusals
+from coordinator_model.groups.records import NOBODY, AnyMember, ClientInfo, Partitions, Refusals
 
 NO_PARTITIONS: Final[Partitions] = frozenset()
 
@@ -29,7 +29,7 @@ def partitions_of(entries: Iterable[Any] | None, name: str = "topic_id") -> Part
 
 
 @dataclass(slots=True)
-class EpochMember:
+class EpochMember(AnyMember):
     """One member id, from its first mention until it is dropped."""
 
     id: str
@@ -88,11 +88,6 @@ class EpochMember:
         # A snapshot stores sets as plain lists.
         self.granted = None if self.granted is None else _as_set(self.granted)
         self.pending = _as_set(self.pending)
-
-    @property
-    def present(self) -> bool:
-        """True if frames proved it a member and none since shows otherwise."""
-        return self.removed is None and self.proven_us is not None
 
     @property
     def is_kept_out(self) -> bool:

@@ -9,9 +9,9 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from coordinator_model.groups.classic.group import REMOVED_MEMBERS_KEPT
 from coordinator_model.groups.classic.handlers.join_group import ISSUED_KEPT
 from coordinator_model.groups.classic.trackers.member_identity import DOUBTS_KEPT, HANDED_OUT_KEPT, LEAVES_KEPT
+from coordinator_model.groups.group import REMOVED_MEMBERS_KEPT
 from tests.coordinator_model.classic import beside, live, replace, settled, static_group, zombie
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo

@@ -1,0 +1,168 @@
+"""What groups of all types have in common: requests and their responses, connections, a coordinator, members that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Generic, TypeVar
+
+from coordinator_model.cluster_facts import ClusterFacts
+from coordinator_model.counters import Counters
+from coordinator_model.event_log import EventLog
+from coordinator_model.groups.committed_offsets import CommittedOffsets
+from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator, steps_down
+from coordinator_model.groups.late_frames import LateFrame
+from coordinator_model.groups.records import AnyMember, ConnectionState, Coverage, Disconnections, Exchange, ExchangeKey
+from coordinator_model.groups.recurring.recurring import Recurring
+from coordinator_model.groups.refused_joins import RefusedJoin
+from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.settings import Settings
+from coordinator_model.wire import error_name
+from coordinator_model.wire.record import MirrorRecord
+
+M = TypeVar("M", bound=AnyMember)
+
+REMOVED_MEMBERS_KEPT: Final = 32
+
+
+class Group(Generic[M]):
+    """A group of any type."""
+
+    __slots__ = (
+        "addresses",
+        "broker",
+        "causes",
+        "changed",
+        "cluster",
+        "committed_offsets",
+        "connections",
+        "conversions",
+        "counted",
+        "counters",
+        "coverage",
+        "disconnections",
+        "errors",
+        "facts",
+        "group_events",
+        "incarnation",
+        "kind",
+        "last_record_us",
+        "late_frames",
+        "learning_because",
+        "loading",
+        "members",
+        "name",
+        "open",
+        "recurring",
+        "refused_joins",
+        "settings",
+        "settled",
+        "slow_changed",
+        "state_since_us",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        cluster: str,
+        kind: str,
+        *,
+        settings: Settings,
+        loading: Mapping[tuple[str, str], int],
+        counters: Counters,
+        coverage: Coverage,
+        disconnections: dict[tuple[str, str], Disconnections],
+        group_events: EventLog,
+    ) -> None:
+        self.name = name
+        self.cluster = cluster
+        self.kind = kind
+        self.settings = settings
+        self.loading = loading  #: (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS in this partition
+        self.counters = counters  #: of the partition
+        self.coverage = coverage  #: of the partition
+        self.disconnections = disconnections  #: by (cluster, broker), of the partition
+        self.group_events = group_events  #: of all groups of the partition, until they are drained
+        self.facts = ClusterFacts()  #: what is known of the cluster beside its groups
+        self.broker = ""
+        self.addresses = CoordinatorAddresses()  #: others of the coordinator
+        self.incarnation = 1
+        self.settled = False  #: True once a request was accepted in this incarnation
+        self.learning_because = "first seen in mid-life"
+        self.state_since_us = 0
+        self.members: dict[str, M] = {}
+        self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
+        self.open: dict[ExchangeKey, Exchange] = {}
+        self.connections: dict[str, ConnectionState] = {}
+        self.committed_offsets = CommittedOffsets()
+        self.recurring = Recurring()
+        self.causes: dict[str, int] = {}  #: completed rebalances by cause
+        self.errors: dict[int, dict[int, int]] = {}  #: API key → error code → number of responses
+        self.conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
+        self.last_record_us = 0
+        self.late_frames: tuple[LateFrame, ...] = ()
+        self.changed = True  #: something that the group view shows
+        self.counted = False  #: a counter that the group view shows, and no timer rule uses
+        self.slow_changed = True  #: something other than what every heartbeat changes
+
+    # ------------------------------------------------------------------------------------------------ requests and connections
+
+    def line(self, connection: str) -> ConnectionState:
+        """Return the state of a connection; create it if needed."""
+        line = self.connections.get(connection)
+        if line is None:
+            line = self.connections[connection] = ConnectionState()
+        return line
+
+    def abandon(self, record: MirrorRecord) -> Exchange | None:
+        """Drop the exchange of a frame that cannot be read, since its outcome stays unknown; return the request, if it was seen."""
+        exchange = self.open.pop((record.connection, record.exchange), None)
+        if exchange is not None:
+            line = self.connections[record.connection]
+            line.outstanding -= 1
+            line.last_response_us = record.at_us
+        return exchange
+
+    def count_error(self, api_key: int, error: int) -> None:
+        """Count a response that holds an error."""
+        known = self.errors.setdefault(api_key, {})
+        known[error] = known.get(error, 0) + 1
+        self.counters.errors[self.cluster, api_key, error] += 1
+        self.counted = True
+
+    # ------------------------------------------------------------------------------------------------ coordinator
+
+    def accepted(self, exchange: Exchange) -> None:
+        """Note that this broker acted as the group's coordinator; a new broker begins a new incarnation."""
+        self.facts.nodes.coordinator_accepted(self.cluster, exchange)
+        if not is_coordinator(self, exchange.broker) and not self.addresses.still_acts(self, exchange):
+            addresses = CoordinatorAddresses.replaced(self, exchange)
+            if self.broker and self.settled:
+                self.new_incarnation(exchange.res_us, f"the coordinator moved from {self.broker} to {exchange.broker}")
+            self.broker, self.addresses = exchange.broker, addresses
+            self.changed = True
+        self.settled = True
+
+    def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
+        """Process error 14, 15 or 16: the group is moving, unless the client asked the wrong broker."""
+        if steps_down(self, exchange.broker):
+            self.new_incarnation(exchange.res_us, f"{exchange.broker} answered {error_name(exchange.error)}")
+        return NOTHING
+
+    def new_incarnation(self, at_us: int, because: str) -> None:  # noqa: ARG002 - types of groups say what else it means
+        """Begin a new incarnation: the coordinator moved, or loaded the group again."""
+        self.incarnation += 1
+        self.settled = False
+
+    # ------------------------------------------------------------------------------------------------ members
+
+    def present_members(self) -> Iterator[M]:
+        return (member for member in self.members.values() if member.present)
+
+    def forget_some(self) -> bool:
+        """Forget those whose removal is longest ago, if many were removed; return True if any was forgotten."""
+        gone = [member for member in self.members.values() if member.removed not in {None, "aside"}]
+        gone.sort(key=lambda member: max(member.last_frame_us, member.removed_us))
+        forgotten = gone[: max(0, len(gone) - REMOVED_MEMBERS_KEPT)]
+        for member in forgotten:
+            del self.members[member.id]
+        return bool(forgotten)
