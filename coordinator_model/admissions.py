@@ -14,10 +14,10 @@ from coordinator_model.group_store import GroupStore
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.heartbeat import refused_by_type
-from coordinator_model.groups.epochs.kinds import KIND_BY_API
-from coordinator_model.groups.epochs.model import client_of, exchange_of
+from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.migration import carry_over, kind_shown, may_convert
+from coordinator_model.groups.requests import client_of, exchange_of
 from coordinator_model.rule_engine import RuleEngine
 from coordinator_model.scheduler import GroupKey
 from coordinator_model.wire import API_NAMES, decode
@@ -103,7 +103,8 @@ class Admissions:
 
     def _refused(self, asked: MirrorRecord, record: MirrorRecord, key: GroupKey, body: Any) -> Iterator[Finding]:
         asked_body = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
-        exchange = exchange_of(asked, asked_body, client_of(asked))
+        exchange = exchange_of(asked, client_of(asked))
+        read_heartbeat(exchange, asked_body)
         exchange.res_us, exchange.response_offset, exchange.error = record.at_us, record.offset, body.error_code
         group, open_findings = self._groups.touched(key, record.at_us)
         if exchange.generation == JOIN_EPOCH:

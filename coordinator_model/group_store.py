@@ -37,7 +37,7 @@ class _StoredGroup:
     __slots__ = ("block", "fast_part", "group", "open_findings", "slow_part")
 
     def __init__(self, block: _Block) -> None:
-        self.group: GroupModel | None = None
+        self.group: GroupModel[Any] | None = None
         self.open_findings: OpenFindings | None = None
         self.block = block
         self.slow_part = b""  #: both parts as of the last snapshot
@@ -97,7 +97,7 @@ class GroupStore:
             return ""
         return (stored.group or self.opened(key)[0]).kind
 
-    def opened(self, key: GroupKey) -> tuple[GroupModel, OpenFindings]:
+    def opened(self, key: GroupKey) -> tuple[GroupModel[Any], OpenFindings]:
         """Return the group and its open findings; create or unpack them if needed.
 
         :raises SnapshotError: on every call, if the group cannot be unpacked. A partly unpacked group is never returned.
@@ -109,16 +109,16 @@ class GroupStore:
             stored.group, stored.open_findings = self._unpacked(stored, key)
         return stored.group, stored.open_findings
 
-    def _unpacked(self, stored: _StoredGroup, key: GroupKey) -> tuple[GroupModel, OpenFindings]:
+    def _unpacked(self, stored: _StoredGroup, key: GroupKey) -> tuple[GroupModel[Any], OpenFindings]:
         if not stored.slow_part:  # what kind it is, its frames will show
             return self._made(key, CLASSIC), OpenFindings(*key)
         return unpack_group(key[1], stored.slow_part, stored.fast_part, lambda kind: self._made(key, kind))
 
-    def _made(self, key: GroupKey, kind: str) -> GroupModel:
+    def _made(self, key: GroupKey, kind: str) -> GroupModel[Any]:
         cluster, name = key
         return empty_group(kind, name, cluster, **self._shared)
 
-    def touched(self, key: GroupKey, at_us: int) -> tuple[GroupModel, OpenFindings]:
+    def touched(self, key: GroupKey, at_us: int) -> tuple[GroupModel[Any], OpenFindings]:
         """Return the group that a frame names, like :meth:`opened`, and note the time of its newest record."""
         group, open_findings = self.opened(key)
         group.last_record_us = max(group.last_record_us, at_us)
@@ -157,7 +157,7 @@ class GroupStore:
         fresh = self.replace(key, group.kind)
         fresh.incarnation, fresh.last_record_us = group.incarnation, at_us
 
-    def replace(self, key: GroupKey, kind: str) -> GroupModel:
+    def replace(self, key: GroupKey, kind: str) -> GroupModel[Any]:
         """Replace a group by an empty one of a type, which keeps the open findings; return it."""
         self.opened(key)
         fresh = self._groups[key].group = self._made(key, kind)

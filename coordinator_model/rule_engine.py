@@ -41,7 +41,9 @@ class RuleEngine:
         self._record_counts = record_counts
         self._postponed_us = postponed_us
 
-    def on_events(self, group: GroupModel, open_findings: OpenFindings, events: Iterable[Event], at_us: int) -> Iterator[Finding]:
+    def on_events(
+        self, group: GroupModel[Any], open_findings: OpenFindings, events: Iterable[Event], at_us: int
+    ) -> Iterator[Finding]:
         """Apply the frame rules to the events of ``at_us``."""
         for event in events:
             for rule in rules_for(group, event):
@@ -50,7 +52,9 @@ class RuleEngine:
                     yield from self.report(group, open_findings, rule, breach, at_us)
                     group.changed = True  # its open findings are shown with it
 
-    def report(self, group: GroupModel, open_findings: OpenFindings, rule: Any, breach: Breach, at_us: int) -> Iterator[Finding]:
+    def report(
+        self, group: GroupModel[Any], open_findings: OpenFindings, rule: Any, breach: Breach, at_us: int
+    ) -> Iterator[Finding]:
         """Open a finding for a breach, or count the breach on the open one."""
         hold_us = self._settings.reorder_window_ms * 1_000 if isinstance(rule, FrameRule) else 0
         member = group.members.get(breach.member_id or "")
@@ -60,7 +64,7 @@ class RuleEngine:
             rule, breach, at_us=at_us, hold_us=hold_us, incarnation=group.incarnation, group_type=group.kind
         )
 
-    def on_time(self, group: GroupModel, open_findings: OpenFindings, now_us: int, found: list[Finding]) -> Checked:
+    def on_time(self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int, found: list[Finding]) -> Checked:
         """Apply the time to a group: sessions expire, timers fall due, findings are published and resolved.
 
         :param found: receives the findings, so that those before an exception are not lost.
@@ -89,17 +93,17 @@ class RuleEngine:
         next_us = open_findings.next_due_us(CATALOGUE, self._quiet_us)
         return Checked(min([max(forget_us, now_us + _SOON_US), *coming, *([] if next_us is None else [next_us])]), shown)
 
-    def resolve_all(self, group: GroupModel, open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
+    def resolve_all(self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
         """Resolve all open findings of a group."""
         yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, list(open_findings.open), group.kind)
 
-    def resolve_as_converted(self, group: GroupModel, open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
+    def resolve_as_converted(self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
         """Resolve what was found in a group as the type that it was, but not what is about its conversions."""
         over = [key for key in open_findings.open if not _is_about_conversions(CATALOGUE[key[0]])]
         yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, over, group.kind)
 
     def _check_timers(
-        self, group: GroupModel, open_findings: OpenFindings, now_us: int, found: list[Finding], coming: list[int]
+        self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int, found: list[Finding], coming: list[int]
     ) -> set[tuple[str, str]]:
         """Report what is due, and append future due times to ``coming``; return (rule, subject) of all of it."""
         pending = ((self._ending(due, rule), rule) for rule in timers_for(group) for due in rule.due(group))
@@ -121,7 +125,7 @@ class RuleEngine:
             return due
         return due._replace(until_us=due.at_us + max(rule.quiet_times * self._quiet_us, due.period_us))
 
-    def _withdraw_explained(self, group: GroupModel, open_findings: OpenFindings, now_us: int) -> None:
+    def _withdraw_explained(self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int) -> None:
         """Drop held findings that a frame captured out of order has since explained."""
         for known in open_findings.held(now_us):
             rule = CATALOGUE[known.rule]
@@ -190,7 +194,7 @@ def _is_about_conversions(rule: Rule) -> bool:
     return isinstance(rule, FrameRule) and Migrated in rule.checks
 
 
-def _is_over(group: GroupModel, rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:
+def _is_over(group: GroupModel[Any], rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:
     rule = CATALOGUE[rule_id]
     if isinstance(rule, FrameRule):
         return rule.over is not None and rule.over(group, subject)

@@ -188,12 +188,12 @@ def _unpack(packed: bytes) -> Any:
     return msgpack.unpackb(packed, ext_hook=_ext_hook, list_hook=_list_hook, use_list=False, strict_map_key=False)
 
 
-def pack_slow(group: GroupModel, open_findings: OpenFindings) -> bytes:
+def pack_slow(group: GroupModel[Any], open_findings: OpenFindings) -> bytes:
     """Pack what changes only when something happens to a group, and its open findings."""
     return _pack([group.kind, group.slow_values(), list(open_findings.open.values())])
 
 
-def pack_fast(group: GroupModel, due_us: int | None) -> bytes:
+def pack_fast(group: GroupModel[Any], due_us: int | None) -> bytes:
     """Pack what changes with every frame.
 
     :param due_us: the group's deadline.
@@ -234,8 +234,8 @@ def due_of(fast_part: bytes) -> int | None:
 
 
 def unpack_group(
-    name: str, slow_part: bytes, fast_part: bytes, make: Callable[[str], GroupModel]
-) -> tuple[GroupModel, OpenFindings]:
+    name: str, slow_part: bytes, fast_part: bytes, make: Callable[[str], GroupModel[Any]]
+) -> tuple[GroupModel[Any], OpenFindings]:
     """Return the group that :func:`pack_slow` and :func:`pack_fast` packed, and its open findings.
 
     :param name: the group's, for the error.

@@ -12,10 +12,10 @@ from coordinator_model.groups.epochs.kinds import KINDS
 from coordinator_model.groups.epochs.model import of_kind
 from coordinator_model.groups.group_model import GroupModel
 
-_MODELS: Final[dict[str, Callable[..., GroupModel]]] = {CLASSIC: ClassicGroupModel, **{kind: of_kind(kind) for kind in KINDS}}
+_MODELS: Final[dict[str, Callable[..., GroupModel[Any]]]] = {CLASSIC: ClassicGroupModel, **{kind: of_kind(kind) for kind in KINDS}}
 
 
-def empty_group(kind: str, name: str, cluster: str, *, facts: ClusterFacts | None = None, **shared: Any) -> GroupModel:
+def empty_group(kind: str, name: str, cluster: str, *, facts: ClusterFacts | None = None, **shared: Any) -> GroupModel[Any]:
     """Return a group of which nothing is known.
 
     :param facts: what is known of clusters.

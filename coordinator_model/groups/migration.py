@@ -39,7 +39,7 @@ def kind_shown(api_key: int, body: Any) -> str | None:
     return CLASSIC if body.leader else CONSUMER
 
 
-def may_convert(group: GroupModel, asked_us: int) -> bool:
+def may_convert(group: GroupModel[Any], asked_us: int) -> bool:
     """Return True if a response to a request of ``asked_us`` is no late one of the time before the group had its present type."""
     if isinstance(group, ClassicGroupModel):
         newest = group.newest_generation
@@ -48,7 +48,7 @@ def may_convert(group: GroupModel, asked_us: int) -> bool:
     return not group.conversions or group.conversions[-1] < asked_us
 
 
-def carry_over(old: GroupModel, new: GroupModel, at_us: int, member_id: str | None, frame: Evidence) -> tuple[Event, ...]:
+def carry_over(old: GroupModel[Any], new: GroupModel[Any], at_us: int, member_id: str | None, frame: Evidence) -> tuple[Event, ...]:
     """Fill the new group with what remains true of the old one; return the event of the conversion.
 
     :param frame: the response of ``at_us`` that shows the conversion.
@@ -80,7 +80,7 @@ def carry_over(old: GroupModel, new: GroupModel, at_us: int, member_id: str | No
     return (Migrated(at_us, old.kind, new.kind, number_before, member_id, len(kept), frame),)
 
 
-def _is_another(old: GroupModel, new: GroupModel) -> bool:
+def _is_another(old: GroupModel[Any], new: GroupModel[Any]) -> bool:
     """Return True if the new group only has the name of the old one, which was deleted, or expired unseen.
 
     No conversion leads from one type with epochs to another.
@@ -92,7 +92,7 @@ def _is_another(old: GroupModel, new: GroupModel) -> bool:
     return bool(old.deleted_us) or isinstance(new, EpochGroup)
 
 
-def _succeed(old: GroupModel, new: GroupModel, at_us: int) -> None:
+def _succeed(old: GroupModel[Any], new: GroupModel[Any], at_us: int) -> None:
     """End what was open in a group that is no more. A request under way is the new group's."""
     assert isinstance(old, ClassicGroupModel | EpochGroup)
     assert isinstance(new, ClassicGroupModel | EpochGroup)
@@ -106,11 +106,11 @@ def _succeed(old: GroupModel, new: GroupModel, at_us: int) -> None:
     _carry_requests(old, new)
 
 
-def _conversions(group: GroupModel) -> tuple[int, ...]:
+def _conversions(group: GroupModel[Any]) -> tuple[int, ...]:
     return group.conversions if isinstance(group, ClassicGroupModel | EpochGroup) else ()
 
 
-def _was_watched(group: GroupModel) -> bool:
+def _was_watched(group: GroupModel[Any]) -> bool:
     """Return True if the group's type was proven. Before a JoinGroup success, a group counts as classic without proof;
     one that has only refused members with epochs counts as of their type.
     """

@@ -282,6 +282,11 @@ class Member(AnyMember):
     idle_since_us: int = 0  #: when it sent a JoinGroup and owned nothing, until it gets an assignment; 0 if that is not known
     versions: dict[int, int] = field(default_factory=dict)  #: API key → version of its last request; without heartbeats
 
+    @property
+    def session_since_us(self) -> int:
+        """When a frame last restarted its session."""
+        return max(self.last_frame_us, self.proven_us or 0)
+
 
 @dataclass(slots=True)
 class Generation:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import blake2s
 from typing import Any, Final
 
-from coordinator_model.groups.records import Exchange, JoinFacts, LeaveFacts, SyncFacts
+from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, LeaveFacts, SyncFacts
 from coordinator_model.wire import CONSUMER, read_consumer_subscription
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
@@ -23,8 +23,35 @@ from coordinator_model.wire.constants import (
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
+from coordinator_model.wire.record import MirrorRecord
 
 IDLE_ASSIGNMENT_BYTES: Final = 10  #: version, no topics, no user data: the size of a consumer's empty assignment
+
+
+def client_of(record: MirrorRecord) -> ClientInfo:
+    """Return the client that sent a request."""
+    return ClientInfo(record.client_id, record.client_address, record.client_software, record.connection, record.principal)
+
+
+def exchange_of(record: MirrorRecord, actor: ClientInfo) -> Exchange:
+    """Return the exchange that a request begins, before its content is read."""
+    exchange = Exchange(
+        (record.connection, record.exchange),
+        record.api_key,
+        record.api_version,
+        "",
+        -1,
+        None,
+        None,
+        actor,
+        record.broker,
+        record.partition,
+        record.offset,
+        record.at_us,
+        record.queued_behind,
+    )
+    exchange.correlation_id, exchange.effective_us = record.correlation_id, record.at_us
+    return exchange
 
 
 def _read_member(exchange: Exchange, body: Any) -> None:

@@ -98,14 +98,14 @@ def _classic_timers(group: ClassicGroup) -> tuple[TimerRule, ...]:
     return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects), recurrences]
 
 
-def _epoch_timers(group: GroupModel) -> tuple[TimerRule, ...]:  # noqa: ARG001
+def _epoch_timers(group: Any) -> tuple[TimerRule, ...]:  # noqa: ARG001
     return EPOCH_TIMERS
 
 
 _TIMERS: Final[dict[str, Callable[[Any], tuple[TimerRule, ...]]]] = {CLASSIC: _classic_timers}
 
 
-def timers_for(group: GroupModel) -> tuple[TimerRule, ...]:
+def timers_for(group: GroupModel[Any]) -> tuple[TimerRule, ...]:
     """Return the timer rules that can report anything about a group: less than half of them for a quiet one."""
     return _TIMERS.get(group.kind, _epoch_timers)(group)
 
@@ -122,7 +122,7 @@ def _by_event() -> dict[type[Any], tuple[FrameRule, ...]]:
 _BY_EVENT: Final = _by_event()
 
 
-def rules_for(group: GroupModel, event: Event) -> tuple[FrameRule, ...]:  # noqa: ARG001
+def rules_for(group: GroupModel[Any], event: Event) -> tuple[FrameRule, ...]:  # noqa: ARG001
     """Return the rules that check an event. Each type of group has events of its own."""
     return _BY_EVENT.get(type(event), ())
 

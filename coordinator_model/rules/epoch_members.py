@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.data import CLASSIC
@@ -77,7 +78,7 @@ def _paused(group: EpochGroupData, paused: PausedLong) -> Breach:
     )
 
 
-def _wrong_type(group: GroupModel, wrong: WrongGroupType) -> Breach | None:
+def _wrong_type(group: GroupModel[Any], wrong: WrongGroupType) -> Breach | None:
     exchange = wrong.exchange
     joins = exchange.generation == JOIN_EPOCH and exchange.error == GROUP_ID_NOT_FOUND
     if not joins and wrong.times < _REPEATED:
@@ -95,7 +96,7 @@ def _wrong_type(group: GroupModel, wrong: WrongGroupType) -> Breach | None:
     )
 
 
-def _action_for(group: GroupModel, exchange: Exchange) -> str | None:
+def _action_for(group: GroupModel[Any], exchange: Exchange) -> str | None:
     """Return what to do about a heartbeat that was refused for its type; None for a conversion that is refused."""
     wanted = KIND_BY_API[exchange.api_key].name
     if exchange.error == UNSUPPORTED_VERSION:
@@ -181,7 +182,7 @@ def _known(group: EpochGroupData, misjudged: CommitMisjudged) -> str:
     return f"although its epoch is {member.epoch}" if member.epoch is not None else "although its epoch is another"
 
 
-def _flaps(group: GroupModel, migrated: Migrated) -> Breach | None:
+def _flaps(group: GroupModel[Any], migrated: Migrated) -> Breach | None:
     if migrated.times < _FLAPS:
         return None
     return Breach(
@@ -194,7 +195,7 @@ def _flaps(group: GroupModel, migrated: Migrated) -> Breach | None:
     )
 
 
-def _converted(group: GroupModel, migrated: Migrated) -> Breach:
+def _converted(group: GroupModel[Any], migrated: Migrated) -> Breach:
     number = "" if migrated.number_before is None else f" at {_number(migrated.before)} {migrated.number_before}"
     member = "" if migrated.member_id is None else f" by member {migrated.member_id}"
     outcome = "its members are followed on" if migrated.after != "classic" else "its members join again"

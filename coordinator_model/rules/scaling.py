@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.group_model import GroupModel
@@ -51,7 +52,7 @@ def _what_to_do(cycles: Sequence[Cycle], period_us: int) -> str:
     return scaled + (other if one_by_one else " Clients that are needed for a short time only belong in a group of their own.")
 
 
-def _unsettled(group: GroupModel) -> Iterator[Due]:
+def _unsettled(group: GroupModel[Any]) -> Iterator[Due]:
     cycles = group.recurring.scaling.over
     if not _recurs(cycles):
         return

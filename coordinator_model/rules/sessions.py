@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.handlers.comebacks import goes_on_as_another, looks_for_coordinator
-from coordinator_model.groups.classic.session_end import last_frame_us_of
 from coordinator_model.groups.classic.trackers.sessions import (
     SLOW_TIMES,
     USUAL_INTERVAL_US,
@@ -144,7 +143,7 @@ def _died(group: ClassicGroup) -> Iterator[Due]:
         session_us = member.session_timeout_ms * 1_000
 
         def describe(member: Member = member, ended_us: int = ended_us, session_us: int = session_us) -> Breach:
-            waits_us = max(0, last_frame_us_of(member) + session_us - ended_us)
+            waits_us = max(0, member.session_since_us + session_us - ended_us)
             return Breach.of_member(
                 member,
                 f"{begin(who(member))} in group {group.name} {how_it_went(member)}: its connection ended and it has not come back. Its "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -38,7 +38,7 @@ def _moves(steps: Iterable[Step]) -> str:
     return ", ".join(words[:_NAMED]) + (f" and {more} more {plural(more, 'partition')}" if more > 0 else "")
 
 
-def _committed_unread(group: GroupModel, unread: CommittedUnread) -> Breach:
+def _committed_unread(group: GroupModel[Any], unread: CommittedUnread) -> Breach:
     exchange, fetch = unread.exchange, unread.fetch
     why = error_name(fetch.error) if fetch.error else "no offset, although the group had committed one"
     times = "" if fetch.times == 1 else f" {fetch.times} times"
@@ -60,7 +60,7 @@ def _read_after_all(group: ClassicGroup | EpochGroupData, held: HeldFinding) -> 
     return read_us is not None and read_us <= held.opened_us
 
 
-def _committed_ahead(group: GroupModel, ahead: CommittedAhead) -> Breach:
+def _committed_ahead(group: GroupModel[Any], ahead: CommittedAhead) -> Breach:
     exchange = ahead.exchange
     return Breach.of_sender(
         exchange,

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
-from coordinator_model.groups.classic import dispatch
 from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict, judge
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.classic.positions import Later
 from coordinator_model.groups.classic.trackers.identity_proofs import validates
+from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.settings import Settings
@@ -66,7 +66,7 @@ class Shadow:
 
     def response(self, group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Any, ...]:
         exchange = group.open.get((record.connection, record.exchange))
-        events = dispatch.response(group, record, body, correlation_id)
+        events = GroupModel.response(group, record, body, correlation_id)
         if exchange is not None and exchange.api_key in JUDGED and correlation_id == exchange.correlation_id:
             self._contradict(group, exchange, body)
             for error, sender in answers(exchange, body):

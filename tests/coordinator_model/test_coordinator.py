@@ -387,7 +387,7 @@ def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken_model:
-        broken_model.setattr("coordinator_model.groups.classic.model.session_end_us", broken)
+        broken_model.setattr("coordinator_model.groups.classic.model.ClassicGroupModel.session_end_us", broken)
         talk.now_us += 1_000_000
         talk.tick()
     assert talk.model.record_counts["groups that the model stumbled over"] == 1

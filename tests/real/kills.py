@@ -250,7 +250,7 @@ def decoded(blob: bytes) -> dict[str, Any]:
 
 
 def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
-    def make(kind: str) -> GroupModel:
+    def make(kind: str) -> GroupModel[Any]:
         return empty_group(
             kind,
             stored.name,

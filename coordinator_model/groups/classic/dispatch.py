@@ -10,7 +10,6 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final
 
-from coordinator_model.groups import late_frames
 from coordinator_model.groups.classic import rebalance_events
 from coordinator_model.groups.classic.group import TRACKERS, ClassicGroup
 from coordinator_model.groups.classic.handlers import (
@@ -23,10 +22,10 @@ from coordinator_model.groups.classic.handlers import (
     sync_group,
 )
 from coordinator_model.groups.coordinator_addresses import is_coordinator
-from coordinator_model.groups.events import SLOW_US, FenceIgnored, Mismatched
+from coordinator_model.groups.events import SLOW_US, FenceIgnored
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import ClientInfo, Exchange
-from coordinator_model.groups.requests import MODELLED_API_KEYS, REQUEST_READERS
+from coordinator_model.groups.records import Exchange, Member
+from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.responses import error_codes
 from coordinator_model.groups.spoken_versions import note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
@@ -44,60 +43,27 @@ from coordinator_model.wire.constants import (
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
-from coordinator_model.wire.record import MirrorRecord
 
 
-def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event, ...]:
+def on_request(group: ClassicGroup, exchange: Exchange, member: Member | None, body: Any) -> tuple[Event, ...]:
     """Process a request of one of the :data:`MODELLED_API_KEYS`; return its events."""
-    api_key = record.api_key
-    line = group.line(record.connection)
-    actor = line.actor
-    if actor != (record.client_id, record.client_address, record.client_software, record.connection, record.principal):
-        actor = line.actor = ClientInfo(
-            record.client_id, record.client_address, record.client_software, record.connection, record.principal
-        )
-    exchange = Exchange(
-        (record.connection, record.exchange),
-        api_key,
-        record.api_version,
-        "",
-        -1,
-        None,
-        None,
-        actor,
-        record.broker,
-        record.partition,
-        record.offset,
-        record.at_us,
-        record.queued_behind,
-    )
-    exchange.correlation_id = record.correlation_id
-    REQUEST_READERS[api_key](exchange, body)
-    # Behind requests of other groups, the time of processing is unknown until the response comes.
-    exchange.effective_us = record.at_us if record.queued_behind <= line.outstanding else -1
-    line.outstanding += 1
-    group.open[exchange.key] = exchange
-    member = group.members.get(exchange.member_id) if exchange.member_id else None
-    if api_key == HEARTBEAT and member is not None and heartbeat.asks_steadily(exchange, member):
-        return heartbeat.ask_steadily(exchange, member)
-    group.slow_changed = True
-    late_frames.note(group, exchange, record.at_us)
+    api_key = exchange.api_key
     handler = _ON_REQUEST.get(api_key)
     events = NOTHING if handler is None else handler(group, exchange)
-    member = group.members.get(exchange.member_id) if exchange.member_id else None
+    member = group.members.get(exchange.member_id) if exchange.member_id else None  # a JoinGroup may have made it known
     if member is not None:
         if member.removed == "silent":
             # A new or restarted coordinator restarts all sessions, and a clock that jumped proves no silence.
             watched = max(group.unconnected_us, group.coverage.since_us) <= member.last_frame_us
-            stayed = is_coordinator(group, record.broker) and watched
+            stayed = is_coordinator(group, exchange.broker) and watched
             if member.proven_us is not None and stayed:
-                exchange.silence_us = record.at_us - member.last_frame_us
+                exchange.silence_us = exchange.inv_us - member.last_frame_us
             group.restore_member(member)
-        member.last_frame_us = record.at_us
+        member.last_frame_us = exchange.inv_us
         member.last_frame = API_NAMES[api_key]
         if exchange.generation != member.joined or exchange.instance_id != member.instance_id:
             events = (*events, *group.member_identity.check_identity(exchange, member))
-        if member.fenced_us is not None and record.at_us >= member.fenced_us and api_key != LEAVE_GROUP:
+        if member.fenced_us is not None and exchange.inv_us >= member.fenced_us and api_key != LEAVE_GROUP:
             member.frames_after_fence += 1
             member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
             events = (*events, FenceIgnored(exchange, member))
@@ -109,34 +75,8 @@ def request(group: ClassicGroup, record: MirrorRecord, body: Any) -> tuple[Event
     return events
 
 
-def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
-    """Process a response; return its events. Without its request a response proves nothing.
-
-    :param correlation_id: as the frame itself has it.
-    """
-    exchange = group.open.pop((record.connection, record.exchange), None)
-    if exchange is None:
-        given_up = group.given_up.pop((record.connection, record.exchange), None)
-        if given_up is not None and correlation_id == given_up.correlation_id:
-            group.slow_changed = True
-            given_up.res_us, given_up.response_offset = record.at_us, record.offset
-            return join_group.on_late_response(group, given_up, body)
-        group.counters.unpaired[record.api_key, record.api_version] += 1
-        return NOTHING
-    line = group.connections[record.connection]  # made with the request, and removed only together with it
-    line.outstanding -= 1
-    if correlation_id == exchange.correlation_id and heartbeat.is_steady(group, exchange, body, record.at_us):
-        line.last_response_us = record.at_us
-        return heartbeat.answer_steadily(group, exchange, record.at_us)
-    group.slow_changed = True
-    if correlation_id != exchange.correlation_id:
-        return _answers_another(group, exchange, record, correlation_id)
-    # Not the capture time of the response before it: the coordinator began with this request while that response was in transit.
-    exchange.effective_us = exchange.inv_us
-    line.last_response_us = record.at_us
-    exchange.res_us = record.at_us
-    exchange.response_offset = record.offset
-    late_frames.note(group, exchange, record.at_us, body)
+def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    """Process a response; return its events."""
     if exchange.api_key == JOIN_GROUP and join_group.contradicts_itself(body):
         return (group.member_identity.contradicted(exchange, body),)  # nothing else follows from such a response
     if exchange.api_key != HEARTBEAT or body.error_code:
@@ -159,13 +99,6 @@ def response(group: ClassicGroup, record: MirrorRecord, body: Any, correlation_i
     if note_version(group.members, exchange, body):
         group.changed = True
     return events
-
-
-def _answers_another(group: ClassicGroup, exchange: Exchange, record: MirrorRecord, correlation_id: int) -> tuple[Event, ...]:
-    """Process a response with the correlation id of another request: its content proves nothing about this one."""
-    exchange.res_us, exchange.response_offset = record.at_us, record.offset
-    group.on_gap(record.at_us, "an answer does not belong to its request")
-    return (Mismatched(exchange, correlation_id),)
 
 
 def _for_trackers_only(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001

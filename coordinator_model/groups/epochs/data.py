@@ -240,10 +240,6 @@ class EpochGroupData(Group[EpochMember]):
         for member in self.members.values():
             member.gone = False
 
-    def waits_unseen(self, connection: str, at_us: int) -> bool:  # noqa: ARG002
-        """Return False: coordinators of these groups answer at once, so what is missing may be anything."""
-        return False
-
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing, so epochs and assignments may have changed unseen."""
         self.rebalance_events.on_gap(self, at_us, because)

@@ -70,7 +70,7 @@ _TOPOLOGY_REFUSED: Final = frozenset(
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
-def asks_steadily(exchange: Exchange, member: EpochMember) -> bool:
+def asks_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:  # noqa: ARG001
     """Return True if a request says nothing new: only the times of its member change then."""
     return (
         exchange.facts == UNCHANGED
@@ -146,14 +146,13 @@ def _others_open(group: EpochGroupData, exchange: Exchange) -> bool:
     )
 
 
-def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any, correlation_id: int) -> bool:
+def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> bool:
     """Return True if the exchange says nothing new and shows nothing new, and nothing was open that it could settle.
 
     Only the times of its member change then: see :func:`answer_steadily`.
     """
     return (
         exchange.api_key == group.traits.api_key
-        and correlation_id == exchange.correlation_id
         and not body.error_code
         and body.member_epoch == member.epoch
         and is_keep_alive(exchange, member)
@@ -189,7 +188,7 @@ def _waits(group: EpochGroupData, member: EpochMember) -> bool:
     return member.epoch == group.epoch and member.granted is not None and not member.granted
 
 
-def answer_steadily(exchange: Exchange, member: EpochMember) -> None:
+def answer_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:  # noqa: ARG001
     """Process a success that shows nothing new."""
     member.epoch_us = member.accepted_us = member.proven_us = member.paused_us = exchange.res_us
     member.accepted_asked_us = exchange.inv_us
@@ -209,7 +208,7 @@ def _note_success(group: EpochGroupData, exchange: Exchange, member: EpochMember
     waits = _waits(group, member)
     if waits != bool(member.empty_since_us):
         member.empty_since_us = exchange.res_us if waits else 0
-    answer_steadily(exchange, member)
+    answer_steadily(group, exchange, member)
 
 
 def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:

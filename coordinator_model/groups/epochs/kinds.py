@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, partitions_of
-from coordinator_model.groups.records import HeartbeatFacts, Partitions
+from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 
 UNCHANGED: Final = HeartbeatFacts()
@@ -126,3 +126,10 @@ KINDS: Final = {
 }
 KIND_BY_API: Final = {kind.api_key: kind for kind in KINDS.values()}
 """API key of a heartbeat → the only type of group that accepts it."""
+
+
+def read_heartbeat(exchange: Exchange, body: Any) -> None:
+    """Read a heartbeat into its exchange."""
+    exchange.member_id, exchange.generation = body.member_id, body.member_epoch
+    exchange.instance_id = getattr(body, "instance_id", None)
+    exchange.facts = KIND_BY_API[exchange.api_key].read_request(body, exchange.api_version)

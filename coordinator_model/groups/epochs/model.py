@@ -6,18 +6,18 @@ which ``kinds`` reads, and in few rules. A member that uses the classic protocol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups import late_frames
 from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.epochs import classic_members, commits, coordinator, heartbeat, sessions, silence, stored
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.kinds import KIND_BY_API
+from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.view import view
-from coordinator_model.groups.records import ClientInfo, Exchange
+from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, REQUEST_READERS
 from coordinator_model.groups.responses import error_codes
 from coordinator_model.groups.spoken_versions import note_version
@@ -36,31 +36,25 @@ from coordinator_model.wire.constants import (
 )
 from coordinator_model.wire.record import MirrorRecord
 
-_SOON_US: Final = 1_000_000
 _CLASSIC: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT})
 
 
-class EpochGroup(EpochGroupData):
+class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
     """A consumer, share or Streams group."""
 
     __slots__ = ()
 
     # ------------------------------------------------------------------------------------------------ frames
 
-    def request(self, record: MirrorRecord, body: Any) -> tuple[Event, ...]:
-        api_key = record.api_key
-        line = self.line(record.connection)
-        actor = line.actor
-        if actor != (record.client_id, record.client_address, record.client_software, record.connection, record.principal):
-            actor = line.actor = client_of(record)
-        exchange = exchange_of(record, body, actor)
-        line.outstanding += 1
-        self.open[exchange.key] = exchange
-        member = self.members.get(exchange.member_id)
-        if member is not None and heartbeat.asks_steadily(exchange, member):
-            return heartbeat.ask_steadily(self, exchange, member)
-        self.slow_changed = True
-        late_frames.note(self, exchange, record.at_us)
+    readers: ClassVar = {**REQUEST_READERS, **dict.fromkeys(KIND_BY_API, read_heartbeat)}
+    waits_in_turn: ClassVar = False
+    asks_steadily = heartbeat.asks_steadily
+    ask_steadily = heartbeat.ask_steadily
+    is_steady = heartbeat.is_steady
+    answer_steadily = heartbeat.answer_steadily
+
+    def on_request(self, exchange: Exchange, member: EpochMember | None, body: Any) -> tuple[Event, ...]:
+        api_key = exchange.api_key
         events = NOTHING
         if api_key == self.traits.api_key:
             events = heartbeat.on_request(self, exchange, member)
@@ -71,40 +65,22 @@ class EpochGroup(EpochGroupData):
         else:
             silence.on_request(self, exchange)
         if member is not None:
-            member.last_frame_us = record.at_us
+            member.last_frame_us = exchange.inv_us
             member.last_frame = API_NAMES[api_key]
-            member.actor = actor
+            member.actor = exchange.actor
         return events
 
-    def response(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
-        exchange = self.open.pop((record.connection, record.exchange), None)
-        if exchange is None:
-            self.counters.unpaired[record.api_key, record.api_version] += 1
-            return NOTHING
-        line = self.connections[record.connection]
-        line.outstanding -= 1
-        exchange.res_us, exchange.response_offset = record.at_us, record.offset
-        member = self.members.get(exchange.member_id)
-        if member is not None and heartbeat.is_steady(self, exchange, member, body, correlation_id):
-            line.last_response_us = record.at_us
-            heartbeat.answer_steadily(exchange, member)
-            return NOTHING
-        self.slow_changed = True
-        if correlation_id != exchange.correlation_id:
-            self.on_gap(record.at_us, "an answer does not belong to its request")
-            return NOTHING
-        line.last_response_us = record.at_us
-        late_frames.note(self, exchange, record.at_us, body)
+    def on_response(self, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if self.open:
             self._lose_older(exchange)
         error = getattr(body, "error_code", 0)
         if error:
-            self.count_error(record.api_key, error)
+            self.count_error(exchange.api_key, error)
         events = self._answered(exchange, body) + coordinator.on_response(self, exchange, body)
         if note_version(self.members, exchange, body):
             self.changed = True
         events += silence.on_response(self, exchange, body.throttle_time_ms)
-        self.note_state(record.at_us)
+        self.note_state(exchange.res_us)
         return events
 
     def _answered(self, exchange: Exchange, body: Any) -> tuple[Event, ...]:
@@ -187,8 +163,7 @@ class EpochGroup(EpochGroupData):
     # ------------------------------------------------------------------------------------------------ time
 
     def session_end_us(self, member: EpochMember) -> int | None:
-        """Return when the session of this member has certainly expired without a further frame, None while it cannot expire."""
-        if member.removed not in {None, "aside"} or member.proven_us is None:
+        if not self._may_expire(member):
             return None
         since_us = max(member.last_frame_us, member.accepted_us, self.coverage.since_us)
         # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.
@@ -199,27 +174,23 @@ class EpochGroup(EpochGroupData):
         member = self.members.get(member_id)
         if member is None or not member.present or member.last_frame_us >= at_us:
             return NOTHING
-        events = sessions.end(self, member, at_us, taken=False)
+        return self.end_session(member, at_us)
+
+    def awaits_answer(self, member: EpochMember) -> bool:
+        return self._may_expire(member) and any(waiting.member_id == member.id for waiting in self.open.values())
+
+    @staticmethod
+    def _may_expire(member: EpochMember) -> bool:
+        return member.removed in {None, "aside"} and member.proven_us is not None
+
+    def end_session(self, member: EpochMember, at_us: int) -> tuple[Event, ...]:
+        events: tuple[Event, ...] = NOTHING
+        if member.removed == "aside":
+            self.remove(member, "did not come back", at_us)
+        else:
+            events = sessions.end(self, member, at_us, taken=False)
         self.note_state(at_us)
         return events
-
-    def end_sessions(self, now_us: int, coming: list[int]) -> Iterator[tuple[int, tuple[Event, ...]]]:
-        for member in sorted(self.members.values(), key=lambda member: member.last_frame_us):
-            end_us = self.session_end_us(member)
-            if end_us is None:
-                continue
-            if any(waiting.member_id == member.id for waiting in self.open.values()):
-                coming.append(now_us + _SOON_US)  # its response does not schedule a check
-            elif end_us > now_us:
-                coming.append(end_us)
-            else:
-                if member.removed == "aside":
-                    self.remove(member, "did not come back", end_us)
-                    events: tuple[Event, ...] = NOTHING
-                else:
-                    events = sessions.end(self, member, end_us, taken=False)
-                self.note_state(end_us)
-                yield end_us, events
 
     # ------------------------------------------------------------------------------------------------ views and snapshots
 
@@ -237,36 +208,6 @@ class EpochGroup(EpochGroupData):
             self.incarnation = stored.incarnation_of_other(slow_values)
             return
         stored.fill(self, slow_values, fast_values)
-
-
-def client_of(record: MirrorRecord) -> ClientInfo:
-    """Return the client that sent a request."""
-    return ClientInfo(record.client_id, record.client_address, record.client_software, record.connection, record.principal)
-
-
-def exchange_of(record: MirrorRecord, body: Any, actor: ClientInfo) -> Exchange:
-    """Return the exchange that a request begins."""
-    kind = KIND_BY_API.get(record.api_key)
-    exchange = Exchange(
-        (record.connection, record.exchange),
-        record.api_key,
-        record.api_version,
-        "" if kind is None else body.member_id,
-        -1 if kind is None else body.member_epoch,
-        None if kind is None else getattr(body, "instance_id", None),
-        None if kind is None else kind.read_request(body, record.api_version),
-        actor,
-        record.broker,
-        record.partition,
-        record.offset,
-        record.at_us,
-        record.queued_behind,
-    )
-    exchange.correlation_id = record.correlation_id
-    exchange.effective_us = record.at_us
-    if kind is None:
-        REQUEST_READERS[record.api_key](exchange, body)
-    return exchange
 
 
 def of_kind(kind: str) -> Callable[..., EpochGroup]:

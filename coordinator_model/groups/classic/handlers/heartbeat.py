@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 _SERVED: Final = SHOWN[Observation.HEARTBEAT_OK]
 
 
-def asks_steadily(exchange: Exchange, member: Member) -> bool:
+def asks_steadily(group: ClassicGroup, exchange: Exchange, member: Member) -> bool:  # noqa: ARG001
     """Return True if a request says nothing new and came in its member's usual pace: only the member's times change then."""
     return (
-        exchange.generation == member.joined
+        exchange.api_key == HEARTBEAT
+        and exchange.generation == member.joined
         and exchange.instance_id == member.instance_id
         and exchange.key[0] == member.actor.connection
         and member.removed is None
@@ -47,7 +48,7 @@ def _keeps_pace(member: Member, pause_us: int) -> bool:
     return 0 < least_us - least_us // 8 <= pause_us and (timeout_ms is None or pause_us <= timeout_ms * 1_000 * THIN_SHARE)
 
 
-def ask_steadily(exchange: Exchange, member: Member) -> tuple[Event, ...]:
+def ask_steadily(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:  # noqa: ARG001
     """Process a request that says nothing new. It and :func:`answer_steadily` alone leave the slow part of a group as it is."""
     _note_pace(member, exchange.inv_us)
     member.last_frame_us = exchange.inv_us
@@ -55,14 +56,13 @@ def ask_steadily(exchange: Exchange, member: Member) -> tuple[Event, ...]:
     return NOTHING
 
 
-def is_steady(group: ClassicGroup, exchange: Exchange, body: Any, at_us: int) -> bool:
+def is_steady(group: ClassicGroup, exchange: Exchange, member: Member, body: Any) -> bool:
     """Return True if a response shows nothing new, and nothing was open that it could settle: see :func:`answer_steadily`."""
     if exchange.api_key != HEARTBEAT or body.error_code or not group.generations:
         return False
-    member, newest = group.members.get(exchange.member_id), group.generations[-1]
+    newest = group.generations[-1]
     return (
-        member is not None
-        and newest.generation == exchange.generation
+        newest.generation == exchange.generation
         and newest.roster is not None
         and member.id in newest.roster
         and is_coordinator(group, exchange.broker)
@@ -72,14 +72,13 @@ def is_steady(group: ClassicGroup, exchange: Exchange, body: Any, at_us: int) ->
         and group.state in _SERVED
         and not group.coordinator_changes.is_away
         and not (exchange.silence_us or body.throttle_time_ms)
-        and at_us - exchange.inv_us <= SLOW_US
+        and exchange.res_us - exchange.inv_us <= SLOW_US
     )
 
 
-def answer_steadily(group: ClassicGroup, exchange: Exchange, at_us: int) -> tuple[Event, ...]:
+def answer_steadily(group: ClassicGroup, exchange: Exchange, member: Member) -> None:  # noqa: ARG001
     """Process a response that shows nothing new."""
-    group.members[exchange.member_id].proven_us = at_us
-    return NOTHING
+    member.proven_us = exchange.res_us
 
 
 def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.groups.epochs import heartbeat
+from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.epochs import Epochs, Parts, foo
 from tests.coordinator_model.reference.consumer_history import Plan, plans
@@ -32,7 +33,7 @@ def told(records: list[MirrorRecord]) -> tuple[list[object], bytes]:
 
 
 def the_whole_way(records: list[MirrorRecord]) -> tuple[list[object], bytes]:
-    with patch.object(heartbeat, "is_steady", lambda *_: False):
+    with patch.object(EpochGroup, "is_steady", lambda *_: False):
         return told(records)
 
 
