@@ -11,6 +11,7 @@ from coordinator_model.event_log import EventLog
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator, steps_down
 from coordinator_model.groups.late_frames import LateFrame
+from coordinator_model.groups.rebalance_recorder import Recorder
 from coordinator_model.groups.records import AnyMember, ConnectionState, Coverage, Disconnections, Exchange, ExchangeKey
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
@@ -59,6 +60,12 @@ class Group(Generic[M]):
         "slow_changed",
         "state_since_us",
     )
+
+    rebalance_events: Recorder
+    joins: tuple[int, int] = (0, 0)  #: number of join phases seen to end, and their total microseconds
+    syncs: tuple[int, int] = (0, 0)
+    join_took_us: int | None = None
+    sync_took_us: int | None = None
 
     def __init__(
         self,
@@ -154,6 +161,16 @@ class Group(Generic[M]):
         self.settled = False
 
     # ------------------------------------------------------------------------------------------------ members
+
+    @property
+    def generation(self) -> int | None:
+        """The newest generation or epoch."""
+        raise NotImplementedError
+
+    @property
+    def learning(self) -> bool:
+        """True while the membership is not known."""
+        raise NotImplementedError
 
     def present_members(self) -> Iterator[M]:
         return (member for member in self.members.values() if member.present)

@@ -56,7 +56,7 @@ class GroupData(Group[Member]):
         self.given_up: dict[ExchangeKey, Exchange] = {}  #: JoinGroups whose client hung up before the answer
         self.join_took_us: int | None = None
         self.sync_took_us: int | None = None
-        self.joins = (0, 0)  #: number of join phases seen to end, and their total microseconds
+        self.joins = (0, 0)
         self.syncs = (0, 0)
         self.deleted_us: int | None = None
         self.abandoned_us = 0  #: when a connection last ended on which a JoinGroup or LeaveGroup waited, which may still act

@@ -89,6 +89,8 @@ class ClassicGroup(GroupData):
         "sessions",
     )
 
+    rebalance_events: RebalanceEvents
+
     def __init__(self, name: str, cluster: str, **shared: Any) -> None:
         super().__init__(name, cluster, **shared)
         self.member_identity = MemberIdentity()

@@ -72,6 +72,8 @@ class EpochGroupData(Group[EpochMember]):
         "traits",
     )
 
+    rebalance_events: EpochEvents
+
     def __init__(self, name: str, cluster: str, *, kind: str, **shared: Any) -> None:
         super().__init__(name, cluster, kind, **shared)
         self.traits: Kind = KINDS[kind]
