@@ -29,37 +29,11 @@ class Group(Generic[M]):
     """A group of any type."""
 
     __slots__ = (
-        "addresses",
-        "broker",
-        "causes",
-        "changed",
-        "cluster",
-        "committed_offsets",
-        "connections",
-        "conversions",
-        "counted",
-        "counters",
-        "coverage",
-        "disconnections",
-        "errors",
-        "facts",
-        "group_events",
-        "incarnation",
-        "kind",
-        "last_record_us",
-        "late_frames",
-        "learning_because",
-        "loading",
-        "members",
-        "name",
-        "open",
-        "recurring",
-        "refused_joins",
-        "settings",
-        "settled",
-        "slow_changed",
-        "state_since_us",
-    )
+        "addresses", "broker", "causes", "changed", "cluster", "committed_offsets", "connections", "conversions", "counted",
+        "counters", "coverage", "disconnections", "errors", "facts", "group_events", "incarnation", "kind", "last_record_us",
+        "late_frames", "learning_because", "loading", "members", "name", "open", "recurring", "refused_joins", "settings",
+        "settled", "slow_changed", "state_since_us",
+    )  # fmt: skip
 
     rebalance_events: Recorder
     joins: tuple[int, int] = (0, 0)  #: number of join phases seen to end, and their total microseconds

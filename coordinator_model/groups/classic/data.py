@@ -29,21 +29,9 @@ class GroupData(Group[Member]):
     """Data of one group, without that of the trackers."""
 
     __slots__ = (
-        "abandoned_us",
-        "deleted_us",
-        "generation_seen",
-        "generations",
-        "given_up",
-        "instances",
-        "issued",
-        "join_took_us",
-        "joins",
-        "protocol_type",
-        "state",
-        "sync_took_us",
-        "syncs",
-        "unconnected_us",
-    )
+        "abandoned_us", "deleted_us", "generation_seen", "generations", "given_up", "instances", "issued", "join_took_us", "joins",
+        "protocol_type", "state", "sync_took_us", "syncs", "unconnected_us",
+    )  # fmt: skip
 
     def __init__(self, name: str, cluster: str, **shared: Any) -> None:
         super().__init__(name, cluster, CLASSIC, **shared)

@@ -41,36 +41,11 @@ class EpochGroupData(Group[EpochMember]):
     """Data of one group."""
 
     __slots__ = (
-        "abandoned",
-        "assignor_failures",
-        "born_us",
-        "bumps",
-        "claims",
-        "coordinator_changes",
-        "deleted_us",
-        "doubles",
-        "epoch",
-        "epoch_us",
-        "instance_uses",
-        "instances",
-        "mixed_since_us",
-        "rebalance_events",
-        "recent",
-        "release",
-        "returns",
-        "searches",
-        "session_bounds",
-        "shutdowns",
-        "state",
-        "status_spells",
-        "stirred_us",
-        "storm_causes",
-        "storm_since_us",
-        "storm_times",
-        "succeeded",
-        "topic_names",
-        "traits",
-    )
+        "abandoned", "assignor_failures", "born_us", "bumps", "claims", "coordinator_changes", "deleted_us", "doubles", "epoch",
+        "epoch_us", "instance_uses", "instances", "mixed_since_us", "rebalance_events", "recent", "release", "returns", "searches",
+        "session_bounds", "shutdowns", "state", "status_spells", "stirred_us", "storm_causes", "storm_since_us", "storm_times",
+        "succeeded", "topic_names", "traits",
+    )  # fmt: skip
 
     rebalance_events: EpochEvents
 
