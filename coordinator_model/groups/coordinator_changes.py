@@ -19,13 +19,13 @@ from coordinator_model.groups.coordinator_records import (
     CoordinatorTerm,
     ErrorStreak,
     FindCoordinatorAnswer,
-    Followed,
     LostCoordinator,
     Persisted,
     Signs,
     signs_of,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -189,7 +189,7 @@ class CoordinatorChanges:
             events.extend(self._survived(group, exchange, body, moved=moved))
         return tuple(events)
 
-    def follow(self, group: Followed, exchange: Exchange, body: Any, errors: frozenset[int]) -> list[Event]:
+    def follow(self, group: Group[Any], exchange: Exchange, body: Any, errors: frozenset[int]) -> list[Event]:
         """Process what any response shows of the coordinator, in a group of any type: that it is there, has moved, or refuses."""
         if exchange.api_key != FIND_COORDINATOR and not errors & COORDINATOR_MOVES:
             self.returned(group, exchange)
@@ -204,7 +204,7 @@ class CoordinatorChanges:
             events.append(self._moved(exchange))
         return events + self._refusals(group, exchange, errors)
 
-    def on_gap(self, group: Followed) -> None:
+    def on_gap(self, group: Group[Any]) -> None:
         if group.incarnation != self.incarnation:
             self.incarnation = group.incarnation
             self.moved = True
@@ -217,7 +217,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ loss of the coordinator
 
-    def on_no_connection(self, group: Followed, at_us: int, sessions_ms: Mapping[str, int]) -> None:
+    def on_no_connection(self, group: Group[Any], at_us: int, sessions_ms: Mapping[str, int]) -> None:
         """Process the end of the last connection of a member.
 
         :param sessions_ms: member id → session timeout, of those that have not asked to leave.
@@ -233,13 +233,13 @@ class CoordinatorChanges:
         """True from the end of all connections until a broker accepts a client."""
         return self.lost is not None and not self.lost.returned_us
 
-    def returned(self, group: Followed, exchange: Exchange) -> None:
+    def returned(self, group: Group[Any], exchange: Exchange) -> None:
         """Note that a broker accepted a client."""
         if self.lost is not None and self.is_away:
             self.lost = self.lost._replace(returned_us=exchange.res_us, asked_us=exchange.inv_us)
             group.changed = True
 
-    def lost_with_others(self, group: Followed) -> bool:
+    def lost_with_others(self, group: Group[Any]) -> bool:
         """Return True if several clients lost their connections to the coordinator at once, so that none need have crashed.
 
         They are members of this group, or of others with the same coordinator.
@@ -253,7 +253,7 @@ class CoordinatorChanges:
         """Return True if the member is one of the clients of :meth:`lost_with_others`."""
         return self.lost is not None and member.id in self.lost.members and self.lost_with_others(group)
 
-    def searched(self, group: Followed, exchange: Exchange) -> None:
+    def searched(self, group: Group[Any], exchange: Exchange) -> None:
         """Process a FindCoordinator of a client of the group, after all members lost their connections.
 
         A live client sends it within a second or two. If none does for half a session timeout, the processes had ended, and a later
@@ -271,7 +271,7 @@ class CoordinatorChanges:
             self.lost = lost._replace(searching=searching, frames=(*lost.frames[:1], frame))
             group.changed = True
 
-    def _found_again(self, group: Followed, exchange: Exchange) -> None:
+    def _found_again(self, group: Group[Any], exchange: Exchange) -> None:
         """Process a FindCoordinator response of the broker that seems lost: if it names itself, it is there.
 
         Some clients connect anew for each generation (kafka-go), and their JoinGroups may wait for a member that was killed.
@@ -286,7 +286,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ moves
 
-    def _named(self, group: Followed, exchange: Exchange, body: Any) -> bool:
+    def _named(self, group: Group[Any], exchange: Exchange, body: Any) -> bool:
         """Return True if FindCoordinator names another broker than before."""
         answers = [answer for answer in body.coordinators if answer.key == group.name] or [body]
         answer = answers[0]
@@ -312,7 +312,7 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ refusals
 
-    def _refusals(self, group: Followed, exchange: Exchange, errors: frozenset[int]) -> list[Event]:
+    def _refusals(self, group: Group[Any], exchange: Exchange, errors: frozenset[int]) -> list[Event]:
         events: list[Event] = []
         finding = exchange.api_key == FIND_COORDINATOR
         if COORDINATOR_LOAD_IN_PROGRESS in errors:
@@ -360,16 +360,16 @@ class CoordinatorChanges:
 
     # ------------------------------------------------------------------------------------------------ terms
 
-    def _stepped_down(self, group: Followed, broker: str) -> None:
+    def _stepped_down(self, group: Group[Any], broker: str) -> None:
         """End the term of a broker that denies being the coordinator, now or yet: what it does later is another term."""
         if self.tenures.pop(self._acting_as(group, broker), None) is not None:
             self.turns = 0
 
-    def _acting_as(self, group: Followed, broker: str) -> str:
+    def _acting_as(self, group: Group[Any], broker: str) -> str:
         """Return the address under which a broker's term is kept: one of those that it is known to have."""
         return next((known for known in self.tenures if group.facts.nodes.are_one(group.cluster, known, broker)), broker)
 
-    def acted(self, group: Followed, exchange: Exchange, generation: int) -> list[Event]:
+    def acted(self, group: Group[Any], exchange: Exchange, generation: int) -> list[Event]:
         """Process a success by which a broker changed the group.
 
         :param generation: that it accepted; -1 if that shows nothing.
@@ -402,7 +402,7 @@ class CoordinatorChanges:
             del self.tenures[next(iter(self.tenures))]
         return self._overlap(group, exchange, broker, tenure)
 
-    def _overlap(self, group: Followed, exchange: Exchange, broker: str, tenure: CoordinatorTerm) -> list[Event]:
+    def _overlap(self, group: Group[Any], exchange: Exchange, broker: str, tenure: CoordinatorTerm) -> list[Event]:
         if self.turns < TURNS:
             return []
         for rival, other in self.tenures.items():

@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.coordinator_addresses import Coordinated
-from coordinator_model.settings import Settings
-
-
-class Followed(Coordinated, Protocol):
-    """A group of any type."""
-
-    name: str
-    settings: Settings
-    changed: bool
-    incarnation: int
-
-    @property
-    def members(self) -> Mapping[str, Any]:
-        """Member id → member."""
 
 
 class ErrorStreak(NamedTuple):

@@ -10,9 +10,8 @@ from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator, steps_down
-from coordinator_model.groups.late_frames import LateFrame
 from coordinator_model.groups.rebalance_recorder import Recorder
-from coordinator_model.groups.records import AnyMember, ConnectionState, Coverage, Disconnections, Exchange, ExchangeKey
+from coordinator_model.groups.records import AnyMember, ConnectionState, Coverage, Disconnections, Exchange, ExchangeKey, LateFrame
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.groups.tracker import NOTHING, Event

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
+from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import Exchange, LeaveFacts
-from coordinator_model.settings import Settings
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
     HEARTBEAT,
@@ -29,17 +29,6 @@ _OF_MEMBERSHIP: Final = frozenset(
     }
 )
 
-LateFrame = tuple[str, int, int]
-"""(member id or instance id, capture time, newest capture time in the group by then)."""
-
-
-class Watched(Protocol):
-    """A group of any type."""
-
-    settings: Settings
-    last_record_us: int  #: capture time of its newest record
-    late_frames: tuple[LateFrame, ...]
-
 
 class Held(Protocol):
     """A finding that is not published yet."""
@@ -54,7 +43,7 @@ class Held(Protocol):
     def instance_id(self) -> str | None: ...
 
 
-def note(group: Watched, exchange: Exchange, at_us: int, body: Any = None) -> None:
+def note(group: Group[Any], exchange: Exchange, at_us: int, body: Any = None) -> None:
     """Note a request, or a response with its ``body``, if it came after newer frames and concerns membership."""
     newest_us = group.last_record_us
     if at_us >= newest_us or exchange.api_key not in _OF_MEMBERSHIP:
@@ -67,7 +56,7 @@ def note(group: Watched, exchange: Exchange, at_us: int, body: Any = None) -> No
     group.late_frames = (*kept, *((name, at_us, newest_us) for name in sorted(filter(None, names))))[-_KEPT:]
 
 
-def may_explain(group: Watched, held: Held) -> bool:
+def may_explain(group: Group[Any], held: Held) -> bool:
     """Return True if a late frame concerns the finding, and was captured before it arose, as far as clocks tell."""
     concerned = {held.subject, held.member_id, held.instance_id}
     skew_us = group.settings.clock_skew_ms * 1_000

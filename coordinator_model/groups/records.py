@@ -14,6 +14,9 @@ from coordinator_model.finding import Evidence
 ExchangeKey = tuple[str, int]
 """(connection, exchange number): the identity of one request and its response."""
 
+LateFrame = tuple[str, int, int]
+"""(member id or instance id, capture time, newest capture time in the group by then)."""
+
 MAX_INT32: Final = 2**31 - 1
 
 

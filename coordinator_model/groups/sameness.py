@@ -6,45 +6,34 @@ member that died was the one that had returned: each id inherits the returns of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
-from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange, host_of
-from coordinator_model.settings import Settings
+from coordinator_model.groups.group import Group
+from coordinator_model.groups.records import ClientInfo, Exchange, host_of
 
 _TIMES_KEPT: Final = 32
 _IDS_KEPT: Final = 64
 
 
-class WithConnections(Protocol):
-    """A group of any type."""
-
-    connections: Any
-    settings: Settings
-
-    @property
-    def members(self) -> Mapping[str, AnyMember]:
-        """Members by id, those that are gone included."""
-
-
-def _is_same(group: WithConnections, dead: ClientInfo, actor: ClientInfo) -> bool:  # noqa: ARG001
+def _is_same(group: Group[Any], dead: ClientInfo, actor: ClientInfo) -> bool:  # noqa: ARG001
     return dead.client_id is not None and dead.named == actor.named
 
 
-def _is_namesake(group: WithConnections, dead: ClientInfo, actor: ClientInfo) -> bool:
+def _is_namesake(group: Group[Any], dead: ClientInfo, actor: ClientInfo) -> bool:
     if dead.client_id is None or dead.client_id != actor.client_id:
         return False
     return not any(one.client_id == actor.client_id for one in _connected(group, actor))
 
 
-def _is_neighbour(group: WithConnections, dead: ClientInfo, actor: ClientInfo) -> bool:
+def _is_neighbour(group: Group[Any], dead: ClientInfo, actor: ClientInfo) -> bool:
     host = host_of(actor.address)
     return (
         bool(host) and host_of(dead.address) == host and not any(host_of(one.address) == host for one in _connected(group, actor))
     )
 
 
-def _connected(group: WithConnections, but: ClientInfo) -> list[ClientInfo]:
+def _connected(group: Group[Any], but: ClientInfo) -> list[ClientInfo]:
     """Return the clients of members on other open connections."""
     actors = (member.actor for member in group.members.values())
     return [actor for actor in actors if actor.connection in group.connections and actor.connection != but.connection]
@@ -81,7 +70,7 @@ class Returns(Protocol):
 
 
 def came_back(
-    group: WithConnections, known: Returns, exchange: Exchange, member_id: str, dead: Iterable[Dead]
+    group: Group[Any], known: Returns, exchange: Exchange, member_id: str, dead: Iterable[Dead]
 ) -> tuple[CameBackDead, ...]:
     """Return an event if the client that was given a new member id had died before.
 
@@ -99,7 +88,7 @@ def came_back(
     return (CameBackDead(exchange, member_id, died, known_by, times),)
 
 
-def _successor_of(group: WithConnections, known: Returns, exchange: Exchange, dead: list[Dead]) -> tuple[Dead, str] | None:
+def _successor_of(group: Group[Any], known: Returns, exchange: Exchange, dead: list[Dead]) -> tuple[Dead, str] | None:
     """Return who the client was before, of several the one with most returns, and what shows it."""
     for known_by, is_same in _SAME_CLIENT if exchange.instance_id is None else _SAME_INSTANCE:
         same = [one for one in dead if is_same(group, one.actor, exchange.actor)]
