@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator, steps_down
-from coordinator_model.groups.rebalance_recorder import Recorder
 from coordinator_model.groups.records import AnyMember, ConnectionState, Coverage, Disconnections, Exchange, ExchangeKey, LateFrame
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
@@ -34,7 +33,7 @@ class Group(Generic[M]):
         "settled", "slow_changed", "state_since_us",
     )  # fmt: skip
 
-    rebalance_events: Recorder
+    rebalance_events: Any  #: the recorder of its type
     joins: tuple[int, int] = (0, 0)  #: number of join phases seen to end, and their total microseconds
     syncs: tuple[int, int] = (0, 0)
     join_took_us: int | None = None

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from coordinator_model.counters import Cost, Counters
-from coordinator_model.event_log import EventLog
+from coordinator_model.counters import Cost
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_event import FramePlace, GroupEvent
+from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange
-from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.wire import API_NAMES, error_name
 
 SERVED: Final = "every member was served"
@@ -213,26 +212,6 @@ class OpenRebalance:
         }
 
 
-class Recorded(Protocol):
-    """What the recorder reads of a group, and the counters and events that it writes."""
-
-    name: str
-    cluster: str
-    kind: str
-    incarnation: int
-    counters: Counters
-    group_events: EventLog
-    recurring: Recurring  #: gets all events
-
-    @property
-    def generation(self) -> int | None:
-        """The newest generation or epoch."""
-
-    @property
-    def learning(self) -> bool:
-        """True until the membership is known."""
-
-
 class Moved(NamedTuple):
     """What a rebalance did to the partitions of a group."""
 
@@ -261,7 +240,7 @@ class Recorder:
     costs: dict[str, tuple[int, int, int]]  #: cause → :class:`Cost` of all rebalances that are over
 
     def begin(
-        self, group: Recorded, begun: OpenRebalance, idle: Iterable[MemberProgress], reason: str, frame: FramePlace | None
+        self, group: Group[Any], begun: OpenRebalance, idle: Iterable[MemberProgress], reason: str, frame: FramePlace | None
     ) -> None:
         """Note that a rebalance has begun.
 
@@ -277,7 +256,7 @@ class Recorder:
 
     def end(
         self,
-        group: Recorded,
+        group: Group[Any],
         at_us: int,
         ended: str,
         *,
@@ -314,7 +293,7 @@ class Recorder:
         group.counters.rebalanced(group.cluster, current.cause, cost)
         self.add(group, "rebalance_finished", at_us, current.subject, details, frame=frame, over=current)
 
-    def regain_sight(self, group: Recorded, exchange: Exchange, known: str) -> None:
+    def regain_sight(self, group: Group[Any], exchange: Exchange, known: str) -> None:
         """Note that a response has shown all members, unless they were known before.
 
         :param known: what is known, in words.
@@ -325,22 +304,22 @@ class Recorder:
             self.add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": known}, frame=place_of(exchange))
         self.in_sight = True
 
-    def lose_sight(self, group: Recorded, at_us: int, because: str) -> None:
+    def lose_sight(self, group: Group[Any], at_us: int, because: str) -> None:
         """Note that the members are not known any more."""
         self.lost = {}
         if self.in_sight:
             self.in_sight = False
             self.add(group, "sight_lost", at_us, (at_us,), {"reason": because})
 
-    def fenced(self, group: Recorded, exchange: Exchange, who: Identity, error: int, *subject: str) -> None:
+    def fenced(self, group: Group[Any], exchange: Exchange, who: Identity, error: int, *subject: str) -> None:
         """Add the event of a member's first refusal."""
         self.tell(group, "member_fenced", exchange, who, *subject, error=error_name(error), api=API_NAMES[exchange.api_key])
 
-    def told_to_rejoin(self, group: Recorded, exchange: Exchange, who: Identity) -> None:
+    def told_to_rejoin(self, group: Group[Any], exchange: Exchange, who: Identity) -> None:
         """Add the event of a response that tells a member to rejoin."""
         self.tell(group, "told_to_rejoin", exchange, who, api=API_NAMES[exchange.api_key])
 
-    def tell(self, group: Recorded, kind: str, exchange: Exchange, who: Identity, *subject: str, **details: Any) -> None:
+    def tell(self, group: Group[Any], kind: str, exchange: Exchange, who: Identity, *subject: str, **details: Any) -> None:
         """Add an event of a member that the newest frame of an exchange shows.
 
         :param subject: what tells it from others of its kind that this frame shows.
@@ -350,7 +329,7 @@ class Recorder:
 
     @staticmethod
     def add(
-        group: Recorded,
+        group: Group[Any],
         kind: str,
         at_us: int,
         subject: tuple[str | int, ...],

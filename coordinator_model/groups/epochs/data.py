@@ -14,9 +14,17 @@ from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses,
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
-from coordinator_model.groups.epochs.records import NO_PARTITIONS, Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
+from coordinator_model.groups.epochs.records import (
+    NO_PARTITIONS,
+    Bump,
+    DoubleGrant,
+    EpochMember,
+    InstanceClaim,
+    InstanceUse,
+    StatusSpell,
+)
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
-from coordinator_model.groups.group import Group
+from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.records import Exchange
 
 RECONCILING: Final = "Reconciling"
@@ -25,19 +33,7 @@ _EVICTIONS: Final = {"silent": SESSION_EXPIRED, "did not come back": SESSION_EXP
 BUMPS_KEPT: Final = 6
 
 
-class InstanceClaim:
-    """Refusals of one group.instance.id in a row."""
-
-    __slots__ = ("first_us", "frames", "last_us", "times")
-
-    def __init__(self, first_us: int, times: int = 0, frames: tuple[Evidence, ...] = (), last_us: int = 0) -> None:
-        self.first_us = first_us
-        self.last_us = last_us or first_us
-        self.times = times
-        self.frames = frames
-
-
-class EpochGroupData(Group[EpochMember]):
+class EpochGroupData(Watched):
     """Data of one group."""
 
     __slots__ = (
@@ -124,10 +120,6 @@ class EpochGroupData(Group[EpochMember]):
         """Note the name of a topic, unless it is known to be another one's."""
         if self.facts.topic_name(self.cluster, topic) in {None, name}:
             self.topic_names[topic] = name
-
-    def topic_text(self, topic: str) -> str:
-        """Return the topic's name, its id if the name is not known."""
-        return self.topic_names.get(topic) or self.facts.topic_name(self.cluster, topic) or topic
 
     def release_of(self, broker: str) -> tuple[int, int]:
         """Return the oldest release that a broker can be which answers as coordinator."""

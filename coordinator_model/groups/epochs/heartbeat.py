@@ -20,7 +20,7 @@ from coordinator_model.groups.epochs import (
     statuses,
     subscriptions,
 )
-from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
     AssignorFailed,
     ClaimedMore,
@@ -40,7 +40,7 @@ from coordinator_model.groups.epochs.events import (
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.judgement import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
-from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
+from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
 from coordinator_model.groups.events import Answered
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event

@@ -133,6 +133,18 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     return found
 
 
+class InstanceClaim:
+    """Refusals of one group.instance.id in a row."""
+
+    __slots__ = ("first_us", "frames", "last_us", "times")
+
+    def __init__(self, first_us: int, times: int = 0, frames: tuple[Evidence, ...] = (), last_us: int = 0) -> None:
+        self.first_us = first_us
+        self.last_us = last_us or first_us
+        self.times = times
+        self.frames = frames
+
+
 class InstanceUse(NamedTuple):
     """Who has held one group.instance.id lately, and which of those holders were refused after they had lost it."""
 

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
-from coordinator_model.groups.epochs.data import EpochGroupData, InstanceClaim
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents
 from coordinator_model.groups.epochs.records import (
     NO_PARTITIONS,
     Bump,
     DoubleGrant,
     EpochMember,
+    InstanceClaim,
     InstanceUse,
     StatusSpell,
     by_topic,

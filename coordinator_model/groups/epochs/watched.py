@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
-
 from coordinator_model.groups.epochs.kinds import Kind
-from coordinator_model.groups.epochs.records import Bump, EpochMember
-from coordinator_model.groups.rebalance_recorder import Recorded
-from coordinator_model.groups.records import Exchange, ExchangeKey
+from coordinator_model.groups.epochs.records import Bump, EpochMember, InstanceClaim
+from coordinator_model.groups.group import Group
 
 
-class Claimed(Protocol):
-    """Refusals of one group.instance.id in a row."""
+class Watched(Group[EpochMember]):
+    """A group with epochs, without its recorder."""
 
-    times: int
-
-
-class Watched(Recorded, Protocol):
-    """What the recorder reads of a group with epochs."""
+    __slots__ = ()
 
     epoch: int | None
     born_us: int
     traits: Kind
-    members: dict[str, EpochMember]
-    open: dict[ExchangeKey, Exchange]
     bumps: list[Bump]
-
-    @property
-    def claims(self) -> Mapping[str, Claimed]:
-        """Refused instance ids."""
+    claims: dict[str, InstanceClaim]
+    topic_names: dict[str, str]
 
     def topic_text(self, topic: str) -> str:
         """Return the topic's name, its id if the name is not known."""
+        return self.topic_names.get(topic) or self.facts.topic_name(self.cluster, topic) or topic
