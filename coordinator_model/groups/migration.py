@@ -54,29 +54,24 @@ def carry_over(old: GroupModel[Any], new: GroupModel[Any], at_us: int, member_id
     :param frame: the response of ``at_us`` that shows the conversion.
     """
     new.incarnation, new.broker, new.last_record_us = old.incarnation, old.broker, old.last_record_us
-    new.addresses = old.addresses
+    new.addresses, new.settled = old.addresses, old.settled
     window_us = at_us - CONVERSION_WINDOW_US
-    known = _conversions(old)
-    kept = (*[before for before in known if before > window_us][-_CONVERSIONS_KEPT:], at_us)
+    kept = (*[before for before in old.conversions if before > window_us][-_CONVERSIONS_KEPT:], at_us)
     watched = _was_watched(old)
     if _is_another(old, new):
         _succeed(old, new, at_us)
         return NOTHING
+    number_before = old.generation
+    old.rebalance_events.on_gap(old, at_us, f"was converted to the {new.kind} type")
+    new.errors = old.errors
     if isinstance(old, ClassicGroupModel) and isinstance(new, EpochGroup):
-        number_before = old.generation
-        old.rebalance_events.on_gap(old, at_us, f"was converted to the {new.kind} type")
         _to_epochs(old, new, at_us)
         new.rebalance_events.in_sight = False if watched else None
     elif isinstance(old, EpochGroup) and isinstance(new, ClassicGroupModel):
-        number_before = old.epoch
-        old.rebalance_events.on_gap(old, at_us, "was converted to the classic type")
         _to_classic(old, new)
-    else:
-        number_before = None
-    if isinstance(new, ClassicGroupModel | EpochGroup):
-        new.conversions = kept if watched else ()
     if not watched:
         return NOTHING
+    new.conversions = kept
     return (Migrated(at_us, old.kind, new.kind, number_before, member_id, len(kept), frame),)
 
 
@@ -94,20 +89,9 @@ def _is_another(old: GroupModel[Any], new: GroupModel[Any]) -> bool:
 
 def _succeed(old: GroupModel[Any], new: GroupModel[Any], at_us: int) -> None:
     """End what was open in a group that is no more. A request under way is the new group's."""
-    assert isinstance(old, ClassicGroupModel | EpochGroup)
-    assert isinstance(new, ClassicGroupModel | EpochGroup)
-    because = f"a {new.kind} group has taken its place"
-    if isinstance(old, ClassicGroupModel):
-        old.rebalance_events.on_gap(old, at_us, because)
-    else:
-        old.rebalance_events.on_gap(old, at_us, because)
-    new.settled = old.settled
+    old.rebalance_events.on_gap(old, at_us, f"a {new.kind} group has taken its place")
     new.learning_because = f"it has taken the place of a {old.kind} group"
     _carry_requests(old, new)
-
-
-def _conversions(group: GroupModel[Any]) -> tuple[int, ...]:
-    return group.conversions if isinstance(group, ClassicGroupModel | EpochGroup) else ()
 
 
 def _was_watched(group: GroupModel[Any]) -> bool:
@@ -120,9 +104,7 @@ def _was_watched(group: GroupModel[Any]) -> bool:
 
 
 def _to_epochs(old: ClassicGroupModel, new: EpochGroup, at_us: int) -> None:
-    new.settled = old.settled
     new.learning_because = "the group was converted from the classic protocol"
-    new.errors = old.errors
     if new.kind == CONSUMER:
         new.epoch = old.generation
         for member in old.present_members():
@@ -151,9 +133,7 @@ def _with_epoch(member: Member) -> EpochMember:
 
 
 def _to_classic(old: EpochGroup, new: ClassicGroupModel) -> None:
-    new.settled = old.settled
     new.learning_because = "the group returned to the classic protocol"
-    new.errors = old.errors
     for known in old.present_members():
         if not known.classic:
             continue
@@ -172,7 +152,7 @@ def _to_classic(old: EpochGroup, new: ClassicGroupModel) -> None:
             new.members[exchange.member_id].parked_join = exchange.key
 
 
-def _carry_requests(old: ClassicGroupModel | EpochGroup, new: ClassicGroupModel | EpochGroup) -> None:
+def _carry_requests(old: GroupModel[Any], new: GroupModel[Any]) -> None:
     new.open = {key: exchange for key, exchange in old.open.items() if exchange.api_key in _CARRIED}
     if isinstance(old, ClassicGroupModel) and isinstance(new, EpochGroup):
         joins = [key for key, exchange in new.open.items() if exchange.api_key == JOIN_GROUP]
