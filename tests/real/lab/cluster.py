@@ -67,6 +67,7 @@ class Site:
             jars=jars,
         )
         self._proxies: list[HostileProxy] = []
+        self.taps: list[str] = []  #: where the tap listens
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
@@ -80,6 +81,7 @@ class Site:
                 for known_as, upstream in ((front, lying), (second, broker.address(SECOND))):
                     tap, back = (f"{HOST}:{free_port()}" for _ in range(2))
                     behind.append(Link(back, upstream))
+                    self.taps.append(tap)
                     listeners.append(f"{tap}={back}")
                     before.append(Link(known_as, tap))
             self.network_behind = stack.enter_context(Network(behind))

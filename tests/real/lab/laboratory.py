@@ -63,6 +63,7 @@ class Result:
     breaches: list[Finding] = field(default_factory=list)  #: of a library, see BREACHES
     comparisons: list[Comparison] = field(default_factory=list)
     cases: list[Case] = field(default_factory=list)
+    lied_to: frozenset[str] = frozenset()  #: groups in which the proxy falsified an answer
     crashes: list[str] = field(default_factory=list)
     replay_differs: list[str] = field(default_factory=list)
     mirror_differs: list[str] = field(default_factory=list)  #: from what the tap captured
@@ -91,6 +92,7 @@ def run(
     makes: Sequence[Make] | None = None,
     violations: Sequence[Violation] = ALL_VIOLATIONS,
     script: Sequence[str] = (),
+    beside: Callable[[Site], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
     say: Say,
 ) -> Result:
     """Run lawful chaos against one release for so long, and commit the violations afterwards, while the fleet goes on.
@@ -98,6 +100,7 @@ def run(
     :param folder: where recording and the clients' logs go.
     :param makes: the groups; those that the release can have when not given.
     :param script: names of acts: do these, one after the other, instead of what the seed has for so many seconds.
+    :param beside: what else is to watch the site, from before the first client to after the last.
     """
     jars = releases.broker_jars(line)
     version = releases.version(jars)
@@ -114,6 +117,7 @@ def run(
         site = stack.enter_context(Site(brokers, jars, mirror, [lies.tamper]))
         for topic, partitions in {**TOPICS, **FIXED_TOPICS}.items():
             site.create_topic(topic, partitions)
+        stack.enter_context(beside(site))
         processes = stack.enter_context(Processes(folder / "clients", lambda _: None))
         fleet = Fleet(processes, site.bootstraps, kinds, makes_for(line, kinds) if makes is None else makes)
         fleet.start_all()
@@ -143,6 +147,7 @@ def run(
             result.cases = try_all(site, monitor, lies, timed, committed)
         result.acts, result.clients = chaos.acts, fleet.started
         timed(f"ending; an exporter described the groups {exporter.asked} times")
+    result.lied_to = frozenset(lies.first_us)
     result.mirror_differs, result.mirror_doubled = mirror.differences, mirror.doubled
     _sum_up(result, monitor, chaos.outages, fleet.libraries)
     result.seconds = time.monotonic() - began

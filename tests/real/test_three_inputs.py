@@ -1,0 +1,164 @@
+"""One run of the laboratory, captured three ways at once: by the tap, as packets before it, and in the broker's own log."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from test_mirror_cli import _dumpcap
+
+from coordinator_model.finding import Finding
+from coordinator_model.group_event import GroupEvent
+from streaming.demo import broker as demo_broker
+from streaming.mirror.broker_log.history import CoordinatorHistory
+from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.mirror.captures import captured
+from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
+from streaming.mirror.pcap.files import opened
+from streaming.mirror.record_file import records
+from streaming.replay.engine import ReplayEngine
+from tests.real.lab.cluster import Site
+from tests.real.lab.fleet import MAKES
+from tests.real.lab.laboratory import ALL_VIOLATIONS, SETTINGS, run
+from tests.real.test_lab import ACTS, SLOW
+
+pytestmark = [pytest.mark.real, pytest.mark.long]
+
+LOGGED = demo_broker._LOG4J.replace("</Loggers>", '<Logger name="kafka.request.logger" level="DEBUG"/></Loggers>')
+
+
+#: a group without its coordinator, a client that hung up without leaving, JoinGroups that are given up
+NOT_IN_A_LOG = {"C-14", "T-09", "T-10"}
+#: what is found instead of a client that hung up, or lost a broker that died: it says nothing more
+HUNG_UP_UNSEEN = {"P-10", "R-03", "T-04"}
+#: a static member that returns is a new one to a coordinator that had removed it
+UNSURE_IN_FRAMES = {"not seen", "static member returned"}
+
+
+class Told(NamedTuple):
+    """What one input tells of the run."""
+
+    findings: list[Finding]
+    events: list[GroupEvent]
+
+    def found(self, groups: Callable[[str], bool]) -> set[tuple[str, str, str | None]]:
+        """Rule, group and client of each finding about these groups."""
+        return {(one.rule, one.group, one.client_id) for one in self.findings if one.group and groups(one.group)}
+
+    def rebalances(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """Group and generation of each rebalance of a classic group that was seen to its end, with its event."""
+        told = (event.as_json() for event in self.events if event.kind == "rebalance_finished" and event.group_type == "classic")
+        return {(event["group"], event["to_generation"]): event for event in told if event["ended"] == "every member was served"}
+
+
+class Run(NamedTuple):
+    tap: Told
+    packets: Told
+    log: Told
+    lines: Told
+    lied_to: frozenset[str]
+
+
+def engine(told: Told) -> ReplayEngine:
+    return ReplayEngine(topic="lab", settings=SETTINGS, found=told.findings.append, happened=told.events.append)
+
+
+def of_tap(recording: Path) -> Told:
+    told = Told([], [])
+    replayed = engine(told)
+    with recording.open("rb") as stream:
+        for record in records(opened(stream), pytest.fail):
+            replayed.recorded(record)
+    replayed.finish()
+    return told
+
+
+def of_packets(captures: list[Path]) -> Told:
+    told = Told([], [])
+    replayed = engine(told)
+    reader = CaptureReader(replayed.recorded, cluster="lab")
+    with contextlib.ExitStack() as stack:
+        sources = [opened(stack.enter_context(path.open("rb"))) for path in captures]
+        reader.read(in_order([captured(source, pytest.fail) for source in sources]))
+        reader.finish()
+    replayed.finish()
+    return told
+
+
+def of_log(log: Path) -> tuple[Told, Told]:
+    """What request lines tell, and what coordinators' lines tell."""
+    told, said = Told([], []), Told([], [])
+    replayed = engine(told)
+    story = CoordinatorHistory(said.events.append, "lab")
+    reader = RequestLogReader(replayed.recorded, cluster="lab", story=story)
+    with log.open("rb") as stream:
+        reader.read([reader.told_in(opened(stream), pytest.fail)])
+    reader.finish()
+    replayed.finish()
+    story.finish()
+    return told, said
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("lab")
+    captures: list[Path] = []
+
+    @contextlib.contextmanager
+    def beside(site: Site) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for number, tap in enumerate(site.taps):
+                captures.append(folder / f"{number}.pcapng")
+                stack.enter_context(_dumpcap(captures[-1], int(tap.partition(":")[2])))
+            yield
+            [broker] = site.brokers
+            (folder / "server.log").write_bytes(broker.log.read_bytes())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo_broker, "_LOG4J", LOGGED)
+        result = run(
+            line="4.3",
+            brokers=1,
+            seed=11,
+            seconds=0,
+            script=ACTS,
+            kinds=("confluent-kafka", "kafka-python"),
+            folder=folder,
+            makes=[make for make in MAKES if make.name in {"eager", "static"}],
+            violations=[violation for violation in ALL_VIOLATIONS if violation.rule not in SLOW],
+            beside=beside,
+            say=lambda text: print(text, file=sys.stderr),
+        )
+    log, lines = of_log(folder / "server.log")
+    return Run(of_tap(result.recording), of_packets(captures), log, lines, result.lied_to)
+
+
+@pytest.mark.timeout(1_200)
+def test_packets_give_the_findings_of_the_tap(once: Run) -> None:
+    found = once.tap.found(lambda _: True)
+    assert once.packets.found(lambda _: True) == found
+    assert len(found) > 60
+
+
+def test_the_log_gives_them_but_for_what_ends_of_connections_and_requests_without_answers_show(once: Run) -> None:
+    """Where the proxy falsified an answer the log has the true one."""
+    tap, log = (told.found(lambda group: group not in once.lied_to) for told in (once.tap, once.log))
+    assert {rule for rule, *_ in tap - log} <= NOT_IN_A_LOG
+    assert {rule for rule, *_ in log - tap} <= HUNG_UP_UNSEEN
+    assert len(tap & log) > 30
+
+
+def test_lines_of_coordinators_tell_each_rebalance_that_frames_tell(once: Run) -> None:
+    """That lines and frames come at the same time is asked of nine in ten: where the machine is busy, requests wait for the coordinator."""
+    frames = {key: event for key, event in once.log.rebalances().items() if key[0] not in once.lied_to}
+    lines = once.lines.rebalances()
+    assert frames.keys() <= lines.keys()
+    assert len(frames) > 40
+    told = {key: (event["cause"], len(event["members"])) for key, event in frames.items() if event["cause"] not in UNSURE_IN_FRAMES}
+    assert told == {key: (lines[key]["cause"], len(lines[key]["members"])) for key in told}
+    near = [key for key, event in frames.items() if abs(event["took_ms"] - lines[key]["took_ms"]) < 50]
+    assert len(near) >= 0.9 * len(frames)
