@@ -1,9 +1,10 @@
-"""Members with epochs that say nothing for long, though it is not their doing: their coordinator is away."""
+"""Members with epochs that say nothing for long, though it is not their doing: the coordinator is away, or the broker throttles them."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,21 +13,24 @@ from typing import NamedTuple
 
 import pytest
 
+from coordinator_model.finding import Blame
 from coordinator_model.settings import Settings
 from streaming.demo.broker import HOST, Broker, Cluster, free_port
 from streaming.demo.processes import Processes
 from streaming.demo.raw_client import find_coordinator
+from streaming.spark import jvm
 from tests.real.harness import running_tap, wait_for
 from tests.real.lab import java
 from tests.real.lab.client import Kind, Protocol
 from tests.real.lab.lives import Stage
 from tests.real.lab.monitor import Monitor
-from tests.real.watched import TOPIC, rules
+from tests.real.watched import TOPIC, found, rules, watched
 
 pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))]
 
 AWAY_S = 75.0  #: longer than any session
 FROZEN_S = 45.0  #: longer than a request timeout of the Java client
+THROTTLE_S = 12  #: a broker throttles for its quota window at most
 
 
 class Watched3(NamedTuple):
@@ -116,3 +120,30 @@ def test_nobody_is_slow_who_waits_for_the_answer_of_a_coordinator_that_is_frozen
         said = rules(site.monitor)
     assert "C-01" in said
     assert not said & {"E-09", "T-04", "M-13"}
+
+
+@pytest.mark.timeout(300)
+def test_a_member_that_the_broker_throttles_is_told_as_throttled_and_not_as_slow(tmp_path):
+    group = "throttled"
+    properties = {"quota.window.size.seconds": THROTTLE_S}
+    with watched(tmp_path, properties=properties) as (broker, monitor, front), Processes(tmp_path, lambda _: None) as processes:
+        stage = Stage(group, broker, front, processes)
+        for _ in range(2):
+            stage.enter("java", "consumer")
+        wait_for(lambda: is_stable(monitor, group, 2), "both are in the group", 90)
+        limit_requests(broker, f"{group}-1")
+        finding = wait_for(lambda: found(monitor, "T-07"), "T-07 is found", 120)
+        time.sleep(4 * THROTTLE_S)
+        said = rules(monitor)
+    assert (finding.blame, finding.client_id) == (Blame.CONFIG, f"{group}-1")
+    assert not said & {"E-09", "T-04"}
+
+
+def limit_requests(broker: Broker, client_id: str) -> None:
+    """Let the broker spend next to no time on a client."""
+    command = [
+        *(jvm.java_command(), "-cp", ":".join(map(str, jvm.jars("broker"))), "kafka.admin.ConfigCommand"),
+        *("--bootstrap-server", broker.internal, "--alter", "--entity-type", "clients", "--entity-name", client_id),
+        *("--add-config", "request_percentage=0.01"),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
