@@ -25,7 +25,7 @@ from coordinator_model.wire import (
     decode,
     encode_subscription,
 )
-from coordinator_model.wire.record import Kind
+from coordinator_model.wire.record import Kind, MirrorRecord
 from coordinator_model.wire.recording import read_recording
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.processes import Child, Processes
@@ -37,12 +37,13 @@ from tests.real.lab.client import Client
 from tests.real.lab.client import Kind as ClientKind
 from tests.real.lab.monitor import Monitor
 from tests.real.lab.network import Link, Network
-from tests.real.watched import OTHER_TOPIC, TOPIC, rules
+from tests.real.watched import OTHER_TOPIC, TOPIC, member_ids, rules
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 GROUP = "one-coordinator"
 PARTITIONS = 4
+HELD_S = 5.0  #: longer than the rebalance timeout of those who do not wait for the answer
 
 
 class TwoListeners(NamedTuple):
@@ -51,7 +52,29 @@ class TwoListeners(NamedTuple):
     monitor: Monitor
     one: str  #: the tap's ``host:port`` before a listener
     other: str
-    network: Network  #: between the tap and the other one
+    joins: HeldJoins  #: of clients on the other one
+
+
+class HeldJoins:
+    """A sink that hands on to a monitor, and can make the network hold the answers back that a client gets after its next JoinGroup."""
+
+    def __init__(self, monitor: Monitor, network: Network) -> None:
+        self._monitor = monitor
+        self._network = network
+        self._held_for = ""
+
+    def hold(self, client_id: str) -> None:
+        self._held_for = client_id
+
+    def release(self) -> None:
+        self._held_for = ""
+        self._network.delay_answers(0)
+
+    def write(self, record: MirrorRecord) -> None:
+        """Take a record from the tap."""
+        if record.api_key == JoinGroupRequest.API_KEY and record.kind is Kind.REQUEST and record.client_id == self._held_for:
+            self._network.delay_answers(HELD_S)
+        self._monitor.write(record)
 
 
 @contextmanager
@@ -62,11 +85,15 @@ def watched(folder: Path) -> Iterator[TwoListeners]:
         Broker(advertised={"PLAINTEXT": fronts[0], "OTHER": fronts[1]}, listeners={"OTHER": "PLAINTEXT"}) as broker,
         Network([Link(behind, broker.address("OTHER"))]) as network,
         Monitor(folder / "records", Settings()) as monitor,
-        running_tap([f"{fronts[0]}={broker.address()}", f"{fronts[1]}={behind}"], monitor, cluster="seen"),
+        running_tap(
+            [f"{fronts[0]}={broker.address()}", f"{fronts[1]}={behind}"],
+            joins := HeldJoins(monitor, network),
+            cluster="seen",
+        ),
     ):
         for topic in (TOPIC, OTHER_TOPIC):
             broker.create_topic(topic, PARTITIONS)
-        yield TwoListeners(monitor, fronts[0], fronts[1], network)
+        yield TwoListeners(monitor, fronts[0], fronts[1], joins)
 
 
 def start(processes: Processes, kind: ClientKind, front: str, name: str, **options: Any) -> Child:
@@ -205,6 +232,33 @@ def test_a_sarama_client_that_gives_its_JoinGroup_up_is_told_to_wait_longer_and_
     assert not said & {"M-13", "M-09"}
 
 
+@pytest.mark.timeout(400)
+def test_a_librdkafka_member_whose_ids_the_coordinator_removes_leaves_none_behind(tmp_path):
+    """It freezes beyond its session, and comes back under another id, more often than a client may leave ids behind (M-09)."""
+    with watched(tmp_path) as (monitor, front, _, _), Processes(tmp_path, lambda _: None) as processes:
+        times = {"session_timeout_ms": 2_000, "heartbeat_interval_ms": 400, "rebalance_timeout_ms": 10_000}
+        start(processes, "confluent-kafka", front, "stays", **times)
+        freezes = start(processes, "confluent-kafka", front, "freezes", **times)
+        ids: list[str] = []
+
+        def back() -> set[str]:
+            return member_ids(monitor, GROUP, "freezes").difference(ids)
+
+        def removed() -> bool:
+            return member_ids(monitor, GROUP, "freezes").isdisjoint(ids)
+
+        for _ in range(20):
+            ids += wait_for(back, f"it has had {len(ids)} ids, and has another", 60)
+            freezes.signal(signal.SIGSTOP)
+            wait_for(removed, "the coordinator removes it", 60)
+            time.sleep(1.5)  # so that it often knows by itself that its session is over
+            freezes.signal(signal.SIGCONT)
+        wait_for(back, "it is back once more", 60)
+        said = rules(monitor)
+    assert len(set(ids)) == len(ids) == 20
+    assert not said & {"M-13", "M-09"}
+
+
 @pytest.mark.timeout(300)
 def test_two_librdkafka_members_that_change_their_topics_in_turn_are_told_as_two(tmp_path):
     with watched(tmp_path) as (monitor, front, _, _), Processes(tmp_path, lambda _: None) as processes:
@@ -219,23 +273,27 @@ def test_two_librdkafka_members_that_change_their_topics_in_turn_are_told_as_two
     assert "G-10" not in said
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_a_sarama_member_that_gets_its_generation_after_the_next_one_began_is_not_accused_of_another(tmp_path):
-    """Its answers take longer than the rebalance timeout, and the other member begins the next generation as soon as it has one."""
-    with watched(tmp_path) as (monitor, front, slow, network), Processes(tmp_path, lambda _: None) as processes:
-        times = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 500, "rebalance_timeout_ms": 1_000}
+    """The answer to its JoinGroup takes longer than the rebalance timeout, and the other member begins the next generation at once."""
+    with watched(tmp_path) as (monitor, front, other, joins), Processes(tmp_path, lambda _: None) as processes:
+        times = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 300, "rebalance_timeout_ms": 2_000}
         hurries = start(processes, "sarama", front, "hurries", **times)
         stable_above(monitor, 1, 0)
-        start(processes, "sarama", slow, "late", **times)
+        start(processes, "sarama", other, "late", **times)
         generation = stable_above(monitor, 2, 0)
-        network.delay_answers(2.0)
-        for _ in range(30):
-            hurries.signal(signal.SIGHUP)
-            generation = begun_above(monitor, generation)
-            time.sleep(0.5)
-        network.delay_answers(0.0)
-        stable_above(monitor, 2, generation)
-        said = findings(monitor)
+        for _ in range(3):
+            for _ in range(2):  # it is judged only who has had two generations
+                hurries.signal(signal.SIGHUP)
+                generation = stable_above(monitor, 2, generation)
+            joins.hold("late")
+            for _ in range(2):
+                hurries.signal(signal.SIGHUP)
+                generation = begun_above(monitor, generation)
+            time.sleep(HELD_S)
+            joins.release()
+            generation = stable_above(monitor, 2, generation)
+        said = rules(monitor)
     assert overtaken(tmp_path / "records", "late") > 0
     assert "G-10" not in said
 
