@@ -40,7 +40,7 @@ class CoordinatorLine(NamedTuple):
 
 _BY_IDS: Final = r"Member\[group\.instance\.id (?P<instance>.+?), member\.id (?P<member>.+?)\]"
 
-_MEMBER: Final = r"(?:\[MemberId .+?\])? (?:Static m|M)ember (?P<member>\S+)(?: with instance id (?P<instance>\S+))?"
+_MEMBER: Final = r"(?:\[MemberId .+?\])? (?:Static m|Streams m|M)ember (?P<member>\S+)(?: with instance id (?P<instance>\S+))?"
 """What MEMBER stands for."""
 
 SENTENCES: Final = tuple(
@@ -123,6 +123,10 @@ SENTENCES: Final = tuple(
             ),
         ),
         (
+            *("4.1", "", "epoch joined"),
+            r"\[GroupId (?P<group>.+?)\]\[MemberId (?P<member>.+?)\] Member joins the (?P<type>streams) group",
+        ),
+        (
             *("4.0", "", "epoch left"),
             (
                 r"\[GroupId (?P<group>.+?)\]MEMBER "
@@ -136,7 +140,12 @@ SENTENCES: Final = tuple(
                 r"(?P<reason>.+)"
             ),
         ),
-        ("4.0", "", "bumped", r"\[GroupId (?P<group>.+?)\](?:\[MemberId .+?\])? Bumped group epoch to (?P<generation>\d+)"),
+        (
+            "4.0",
+            "",
+            "bumped",
+            r"\[GroupId (?P<group>.+?)\](?:\[MemberId .+?\])? Bumped (?:streams )?group epoch to (?P<generation>\d+)",
+        ),
         (
             "4.0",
             "",

@@ -198,6 +198,24 @@ class TestSentences:
                 "session_over",
                 {"member_id": "m-1"},
             ),
+            (
+                "java",
+                "[GroupId g][MemberId m-1] Member joins the streams group.",
+                "member_joined",
+                {"member_id": "m-1", "group_type": "streams"},
+            ),
+            (
+                "java",
+                "[GroupId g][MemberId m-1] Bumped streams group epoch to 3 with metadata hash 17 and validated topic epoch 0.",
+                "rebalance_began",
+                {"generation": 3},
+            ),
+            (
+                "java",
+                "[GroupId g] Streams member m-1 fenced from the group because the member session expired..",
+                "session_over",
+                {"member_id": "m-1"},
+            ),
             ("java", "[GroupId=g] Unloading group metadata for generation 3.", "sight_lost", {}),
         ],
     )
