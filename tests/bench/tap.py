@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -32,6 +34,8 @@ def produce(bootstrap: str, records: int, size: int) -> float:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "acks": 1, "queue.buffering.max.messages": 2_000_000})
     producer.list_topics(TOPIC, timeout=30)
     payload = b"x" * size
+    producer.produce(TOPIC, payload, partition=0)
+    producer.flush(30)  # a connection to the address that the broker is said to have: only some ways have it already
     began = time.perf_counter()
     for number in range(records):
         producer.produce(TOPIC, payload, partition=0)
@@ -47,10 +51,11 @@ def fetch(bootstrap: str, records: int) -> float:
     # With the default bounds librdkafka pauses a second each time its own queue is full, which measures nothing but that.
     unbounded = {"queued.min.messages": 10_000_000, "queued.max.messages.kbytes": 2_097_151}
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False, **unbounded})
-    consumer.list_topics(TOPIC, timeout=30)
-    began = time.perf_counter()
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     taken = 0
+    while not taken:  # connected
+        taken = len(consumer.consume(1, 1.0))
+    began = time.perf_counter()
     while taken < records:
         taken += len(consumer.consume(10_000, 1.0))
     took = time.perf_counter() - began
@@ -80,6 +85,17 @@ async def heartbeats(bootstrap: str, count: int, connections: int) -> tuple[floa
     return count / (time.perf_counter() - began), trips
 
 
+def wait_for_port(address: str) -> None:
+    """Wait until somebody listens."""
+    host, _, port = address.rpartition(":")
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port))):
+            return
+        time.sleep(0.05)
+    raise SystemExit(f"nobody listens at {address}")
+
+
 @contextlib.contextmanager
 def running(listen: str, mirror: str, *more: str) -> Iterator[psutil.Process]:
     """A tap in a process of its own."""
@@ -87,6 +103,7 @@ def running(listen: str, mirror: str, *more: str) -> Iterator[psutil.Process]:
     process = subprocess.Popen([*command, "--status-every", "0", *more])
     watch = guard(process.pid)
     try:
+        wait_for_port(listen.partition("=")[0])
         yield psutil.Process(process.pid)
         process.terminate()
         process.wait(30)
@@ -97,8 +114,10 @@ def running(listen: str, mirror: str, *more: str) -> Iterator[psutil.Process]:
 
 def cpu_s(process: psutil.Process | None) -> float:
     """CPU-seconds of a tap with its workers so far; 0 of the way without one."""
-    times = [one.cpu_times() for one in (process, *process.children())] if process is not None else []
-    return sum(one.user + one.system for one in times)
+    if process is None:
+        return 0.0
+    threads = [thread for one in (process, *process.children()) for thread in Path(f"/proc/{one.pid}/task").iterdir()]
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
 class Way(NamedTuple):
