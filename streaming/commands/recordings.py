@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streaming.commands.capture_files import FIRST_BYTES, STDIN, source_of
 from streaming.commands.output import stderr
 from streaming.commands.replay import ReplaySession
+from streaming.gc_tuning import collected_seldom
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import is_capture
 from streaming.mirror.record_file import is_record_file
@@ -59,9 +60,10 @@ def read_recordings(
     if traffic:
         session.read(traffic, ports, cluster, key_log)
         session.finish()
-    for file in files:
-        if file not in traffic:
-            read_file(state, Path(file))
+    with collected_seldom():
+        for file in files:
+            if file not in traffic:
+                read_file(state, Path(file))
     return ReadRecording(speakers.groups(), session.told, session.is_damaged)
 
 

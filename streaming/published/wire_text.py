@@ -24,6 +24,8 @@ _MAYBE_ADDRESS: Final = re.compile(
 
 def readable(text: str) -> str:
     """Return the text without characters that cannot be seen, and not longer than :data:`LONGEST` and a hash."""
+    if text.isprintable() and len(text) <= LONGEST:
+        return text
     if len(text) > LONGEST:
         digest = hashlib.blake2s(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
         text = f"{text[:LONGEST]}… ({len(text):,} characters, {digest})"
@@ -50,6 +52,8 @@ def harmless(value: Any, *, hide_addresses: bool) -> Any:
 
     Names of cluster and group are left as they are, because they are keys; who shows them calls :func:`readable`.
     """
+    if isinstance(value, int | float) or value is None:
+        return value
     if isinstance(value, str):
         text = readable(value)
         return without_addresses(text) if hide_addresses else text
