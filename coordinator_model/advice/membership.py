@@ -66,9 +66,9 @@ def static_membership(history: History) -> Iterator[Advice]:
         f"{words.instance_id}{f'; {session_setting(history, chosen_s)}' if longer else ''}",
         rebalances,
         Saving(lost.member_seconds, lost.partition_seconds - unheld_s),
-        assumes=f"{counted(len(kept), 'restart')} were back within {max((one.away_s or 0.0 for one in kept), default=0.0):.1f} s, "
+        assumes=f"{counted(len(kept), 'restart')} took up to {max((one.away_s or 0.0 for one in kept), default=0.0):.1f} s, "
         "known by client id and host. Each process comes back with its own name and the same subscription.",
-        costs=f"Partitions of a member that restarts wait for it: {unheld_s:,.0f} partition-seconds.{found_later}",
+        costs=f"Partitions of a member that restarts wait for it: {counted(round(unheld_s), 'partition-second')}.{found_later}",
     )
 
 

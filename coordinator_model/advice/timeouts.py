@@ -50,7 +50,7 @@ def longer_session(history: History) -> Iterator[Advice]:
             f"{max((paused[number] for number in kept), default=0.0):.1f} s and went on.",
             costs=f"A crash is noticed after {session:g} s instead of {now_s:g} s: that happened to "
             f"{counted(len(crashes), 'member')} in this "
-            f"time, which would have cost {later_s:,.0f} partition-seconds more; they are taken off.",
+            f"time, which would have cost {counted(round(later_s), 'partition-second')} more, which is taken off.",
         )
 
 

@@ -351,7 +351,7 @@ def _cost(report: Report) -> str:
         return f"In {span}, no rebalance of {counted(len(report.groups), 'group')} ended."
     who = sentences.short(report.groups[0].name) if len(report.groups) == 1 else f"{unstable:,} of {len(report.groups):,} groups"
     unheld = (
-        f", and {lost.unheld_partition_seconds:,.0f} partition-seconds that nobody held"
+        f", and {counted(round(lost.unheld_partition_seconds), 'partition-second')} that nobody held"
         if lost.unheld_partition_seconds >= 1
         else ""
     )
