@@ -182,6 +182,7 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
         f"no frame since {a_or_an(member.last_frame)}, and no LeaveGroup was granted{logged}",
         admission(member),
         generation=member.joined,
+        certainty=Certainty.HEURISTIC if silent.is_logged else None,  # its broker may have been away: a log shows no connections
     )
 
 
@@ -384,7 +385,7 @@ T_04 = FrameRule(
     "under way; or the broker's log says that the coordinator ended its session.",
     expected="A heartbeat within the session timeout, or a LeaveGroup.",
     action="Find out why that process died or froze: crash, memory limit, suspended host, network.",
-    false_alarms="A client that moved to a path that is not captured. "
+    false_alarms="A client that moved to a path that is not captured; in a broker's log one that lost its broker. "
     "It rests while the members have no coordinator (C-14), and where the client goes on under another id; in groups with epochs also "
     "for a client that looks for its coordinator, was seen to leave, or was throttled for longer than a session. "
     "A static member lawfully goes silent when it restarts. Of Kafka Streams, which closes without leaving, T-09 tells instead.",

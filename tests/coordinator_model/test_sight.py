@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Blame, Status
+from coordinator_model.finding import Blame, Certainty, Status
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
@@ -207,7 +207,7 @@ def test_what_the_brokers_log_says_ends_a_session_at_once(talk: Conversation) ->
     ended_us = talk.now_us
     talk.settle()
     found = talk.the("T-04")
-    assert (found.client_id, found.opened_at_us) == ("b", ended_us)
+    assert (found.client_id, found.opened_at_us, found.certainty) == ("b", ended_us, Certainty.HEURISTIC)
     assert "nothing for 10.0 s, its session timeout is 10.0 s" in found.summary
     assert "; the broker's log says that its session is over" in found.observed
     over = [event for event in talk.model.drain_events() if event.kind in {"session_over", "rebalance_began"}]
