@@ -6,7 +6,7 @@ than Kafka 0.10 is to be looked at, and is not said to be refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +21,9 @@ REFUSED_SINCE_4_0: Final = {API_NAMES[OFFSET_COMMIT]: 2, API_NAMES[OFFSET_FETCH]
 _OF_0_10: Final = {API_NAMES[key]: last for key, last in {JOIN_GROUP: 1, HEARTBEAT: 0, SYNC_GROUP: 0, OFFSET_FETCH: 2}.items()}
 """API → the newest version of Kafka 0.10."""
 
+Versions = tuple[tuple[str, int], ...]
+"""API and its version, by name."""
+
 _NEWEST: Final = {layout.name.removesuffix("Request"): layout.versions.last for layout in REQUESTS.values()}
 
 
@@ -30,7 +33,7 @@ class SpokenVersions:
 
     client_id: str
     software: str
-    versions: tuple[tuple[str, int], ...]
+    versions: Versions
     addresses: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
 
@@ -64,9 +67,10 @@ class SpokenVersions:
 def oldest_first(groups: Iterable[Json]) -> list[SpokenVersions]:
     """Return the clients of published groups, those whose versions are oldest first.
 
-    A record of an earlier release has no versions; its members are left out.
+    A record of an earlier release has no versions; its members are left out. A member that was seen to use fewer APIs counts with one
+    that used these and others.
     """
-    found: dict[tuple[str, str, tuple[tuple[str, int], ...]], SpokenVersions] = {}
+    found: dict[tuple[str, str, Versions], SpokenVersions] = {}
     for group in groups:
         for member in group["members"]:
             versions = tuple(sorted((member.get("versions") or {}).items()))
@@ -77,7 +81,20 @@ def oldest_first(groups: Iterable[Json]) -> list[SpokenVersions]:
             known.groups.add(group["group"])
             if member["client_address"]:
                 known.addresses.add(member["client_address"])
-    return sorted(found.values(), key=_age)
+    return sorted(_fullest(found.values()), key=_age)
+
+
+def _fullest(found: Iterable[SpokenVersions]) -> Iterator[SpokenVersions]:
+    by_name: dict[tuple[str, str], list[SpokenVersions]] = {}
+    for one in sorted(found, key=lambda one: -len(one.versions)):
+        alike = by_name.setdefault((one.client_id, one.software), [])
+        fuller = next((other for other in alike if set(one.versions) <= set(other.versions)), None)
+        if fuller is None:
+            alike.append(one)
+            yield one
+        else:
+            fuller.addresses |= one.addresses
+            fuller.groups |= one.groups
 
 
 def _age(one: SpokenVersions) -> tuple[int, float, str, str]:

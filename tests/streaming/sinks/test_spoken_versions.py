@@ -37,6 +37,17 @@ def test_the_oldest_come_first_and_those_that_are_refused_before_all():
     assert found[-1].groups == {"a", "b"}
 
 
+def test_a_member_that_used_fewer_apis_counts_with_one_that_used_these_and_others():
+    joined = ("a", "", {"JoinGroup": 3, "SyncGroup": 2})
+    lived = ("a", "", {"JoinGroup": 3, "SyncGroup": 2, "Heartbeat": 2})
+    upgraded = ("a", "", {"JoinGroup": 5, "SyncGroup": 2})
+    found = oldest_first([group("g", joined, lived), group("h", joined, upgraded)])
+    assert [(one.versions, one.groups) for one in found] == [
+        ((("Heartbeat", 2), ("JoinGroup", 3), ("SyncGroup", 2)), {"g", "h"}),
+        ((("JoinGroup", 5), ("SyncGroup", 2)), {"h"}),
+    ]
+
+
 def test_what_4_0_refuses_is_what_the_notes_of_the_layouts_say():
     dropped = {api: 1 + max(version for version, note in notes.items() if "dropped in Kafka 4.0" in note)
                for api, notes in VERSIONS.items() if any("dropped in Kafka 4.0" in note for note in notes.values())}  # fmt: skip
