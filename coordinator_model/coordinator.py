@@ -33,6 +33,7 @@ from coordinator_model.snapshots import SnapshotError, pack_partition, unpack_pa
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR
 from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, unpack_not_offered, unpack_topics
+from coordinator_model.wording import counted
 
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # bound once, since every frame uses them
 
@@ -161,8 +162,8 @@ class Coordinator:
             found.extend(self._rules.resolve_all(group, open_findings, self.now_us))
             group.on_gap(self.now_us, f"the mirror topic has {partitions} partitions, where it had {before}")
         summary = (
-            f"The mirror topic {self.topic} has {partitions} partitions, where it had {before}: the {len(self.groups)} groups seen in "
-            f"partition {self.partition} may be in others now, and are learned again."
+            f"The mirror topic {self.topic} has {partitions} partitions, where it had {before}: "
+            f"{counted(len(self.groups), 'group')} of partition {self.partition} may be in another one now, and must be learned again."
         )
         self.groups.clear()
         found.extend(self._own.report("V-06", summary, f"{partitions} partitions", self.now_us))

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.groups.classic.state import State
+from coordinator_model.wording import counted
 from streaming.commands.output import EXIT_FOUND, EXIT_OK, fail
 from streaming.commands.tap import read_producer_config
 from streaming.config.settings import ConfigError, Topics, load
@@ -213,15 +214,16 @@ def compare(known: Known, answers: Answers, only: Iterable[str] = ()) -> Verific
 def _nothing_compared(outcome: Verification, only: list[str], watched: Mapping[str, Any]) -> str:
     if outcome.hidden:
         return (
-            f"user {user_of(watched)} is not allowed to see any of the {len(outcome.hidden)} groups on "
-            f"{watched['bootstrap.servers']} that the monitor knows; grant the right: {grant_groups(watched)}"
+            f"user {user_of(watched)} may see none of what the monitor knows on "
+            f"{watched['bootstrap.servers']}, {counted(len(outcome.hidden), 'group')}; grant the right: {grant_groups(watched)}"
         )
     if outcome.undescribed:
-        return f"the {len(outcome.undescribed)} groups that the monitor knows are share or Streams groups, which librdkafka cannot describe"
+        alone = f"the monitor knows {counted(len(outcome.undescribed), 'group')} of these alone"
+        return f"librdkafka cannot describe share and Streams groups, and {alone}"
     if not outcome.unknown:
         return f"neither side knows {'group ' + ', '.join(only) if only else 'any group'}"
     name, because = next(iter(outcome.unknown.items()))
-    return f"the monitor does not know any of the {len(outcome.unknown)} groups yet; of {name}: {because}"
+    return f"the monitor knows none yet of {counted(len(outcome.unknown), 'group')}; of {name}: {because}"
 
 
 def _show(outcome: Verification, console: Console) -> None:

@@ -69,7 +69,7 @@ def test_says_in_turn_that_it_cannot_that_all_is_equal_and_what_differs(scene):
     broker.create_topic(GROUPS, 1, config={"cleanup.policy": "compact"})
     status, said = verify(broker)
     assert status == 2
-    assert "the monitor does not know any of the 1 groups yet; of orders: not seen yet" in said
+    assert "the monitor knows none yet of 1 group; of orders: not seen yet" in said
 
     known = monitor.described()["orders"]
     publish(broker, known)
