@@ -99,7 +99,7 @@ sparks: setup ## The job's story under other releases of Spark, each in an envir
 screenshots: setup ## Run the demo, and take the pictures of its page that the documents show
 	@$(BIN)/python -m tests.screenshots $(ARGS)
 
-.PHONY: bench soak bench-decode bench-model bench-tap bench-replay bench-request-log bench-page bench-report bench-events
+.PHONY: bench soak bench-decode bench-model bench-tap bench-replay bench-log bench-page bench-report bench-events
 bench: setup ## Latency, highest rate and catching up over 10,000 groups, beside an empty model and one row per group
 	@$(BIN)/python -m tests.bench.job $(ARGS)
 soak: setup ## Two hours of steady load; fails if memory, threads, file handles or checkpoint grew (ARGS="--minutes 30")
@@ -112,7 +112,7 @@ bench-tap: setup ## Clients through the tap beside clients without it
 	@$(BIN)/python tests/bench/tap.py $(ARGS)
 bench-replay: setup ## Reading a packet capture of 100 MB
 	@$(BIN)/python tests/bench/replay.py $(ARGS)
-bench-request-log: setup ## What the request log costs the broker that writes it, and reading one
+bench-log: setup ## What the request log costs the broker that writes it, and reading one
 	@$(BIN)/python -m tests.bench.request_log $(ARGS)
 bench-events: setup ## What events cost the model, over golden transcripts
 	@$(BIN)/python -m tests.bench.events $(ARGS)

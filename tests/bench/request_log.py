@@ -1,4 +1,4 @@
-"""What the request log costs the broker that writes it, and how fast it is read: ``make bench-request-log``.
+"""What the request log costs the broker that writes it, and how fast it is read: ``make bench-log``.
 
 Three brokers of their own, with the logger off, on, and on with the filter of ``docs/inputs.md``, take the same records in turns, so that
 what else the machine does falls on all. Each record is a request of its own, which costs most, or waits up to 5 ms for others.
