@@ -34,7 +34,7 @@ test: setup ## Run the tests (PYTHON=python3.13 with that Python); ten minutes o
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not mill" $(ARGS)
 
 test-all: setup ## The same, the mills of the model, and short runs of the laboratory and of the kills, as CI does
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not lab" $(ARGS)
 
 quick: .venv/.tools ## The tests of the model alone, without Java and Spark, in two minutes
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not mill" tests/coordinator_model tests/test_golden.py tests/test_layers.py $(ARGS)
@@ -74,6 +74,10 @@ cells: setup ## Change every cell of both tables of the protocol, one at a time,
 .PHONY: lab
 lab: setup ## Real brokers, real clients, chaos and lies for ten minutes (ARGS="--minutes 60 --seed 7")
 	@$(BIN)/python -m tests.real.lab $(ARGS)
+
+.PHONY: three-inputs
+three-inputs: setup ## One run of the laboratory by tap, as packets and in the broker's log, compared
+	@$(BIN)/python -m pytest -m lab tests/real/test_three_inputs.py $(ARGS)
 
 .PHONY: conformance
 conformance: setup ## Every client library through lawful scenarios, and who breaks the protocol (ARGS="--client franz-go --broker 4.3.1 --seed 7")

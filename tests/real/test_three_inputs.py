@@ -26,7 +26,7 @@ from tests.real.lab.fleet import MAKES
 from tests.real.lab.laboratory import ALL_VIOLATIONS, SETTINGS, run
 from tests.real.test_lab import ACTS, SLOW
 
-pytestmark = [pytest.mark.real, pytest.mark.long]
+pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.lab]
 
 LOGGED = demo_broker._LOG4J.replace("</Loggers>", '<Logger name="kafka.request.logger" level="DEBUG"/></Loggers>')
 
