@@ -232,6 +232,7 @@ def test_a_sarama_client_that_gives_its_JoinGroup_up_is_told_to_wait_longer_and_
     assert not said & {"M-13", "M-09"}
 
 
+@pytest.mark.lab
 @pytest.mark.timeout(400)
 def test_a_librdkafka_member_whose_ids_the_coordinator_removes_leaves_none_behind(tmp_path):
     """It freezes beyond its session, and comes back under another id, more often than a client may leave ids behind (M-09)."""
@@ -259,6 +260,7 @@ def test_a_librdkafka_member_whose_ids_the_coordinator_removes_leaves_none_behin
     assert not said & {"M-13", "M-09"}
 
 
+@pytest.mark.lab
 @pytest.mark.timeout(300)
 def test_two_librdkafka_members_that_change_their_topics_in_turn_are_told_as_two(tmp_path):
     with watched(tmp_path) as (monitor, front, _, _), Processes(tmp_path, lambda _: None) as processes:
@@ -273,6 +275,7 @@ def test_two_librdkafka_members_that_change_their_topics_in_turn_are_told_as_two
     assert "G-10" not in said
 
 
+@pytest.mark.lab
 @pytest.mark.timeout(400)
 def test_a_sarama_member_that_gets_its_generation_after_the_next_one_began_is_not_accused_of_another(tmp_path):
     """The answer to its JoinGroup takes longer than the rebalance timeout, and the other member begins the next generation at once."""
