@@ -12,7 +12,7 @@ import typer
 from coordinator_model.wire.record import pack_envelope
 from coordinator_model.wire.recording import MAGIC
 from streaming.commands.capture_files import STDIN, ReplayError, progress_of, source_of
-from streaming.commands.capture_options import KeyLogFile, key_log_of
+from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.told import told_of, told_of_capture
 from streaming.mirror.anonymised import Anonymiser
@@ -42,12 +42,7 @@ def anonymise(
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="File of mirror records to write. It must not exist yet.")],
     *,
-    port: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--port", "-p", min=1, max=65535, help="Port of the brokers in a capture. Can be repeated.", show_default=False
-        ),
-    ] = None,
+    port: BrokerPorts = None,
     names: Annotated[
         Path | None,
         typer.Option(

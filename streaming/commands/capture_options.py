@@ -22,6 +22,18 @@ KeyLogFile = Annotated[
     ),
 ]
 
+BrokerPorts = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--port",
+        "-p",
+        min=1,
+        max=65535,
+        help="Port of the brokers in a capture. Can be repeated. By default the ports are recognised.",
+        show_default=False,
+    ),
+]
+
 _OPEN_TO_OTHERS: Final = "others than its owner may read {}, and with it the connections whose secrets it holds"
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from streaming.commands.capture_files import ReplayError
+from streaming.commands.capture_options import BrokerPorts
 from streaming.commands.output import fail, stderr
 from streaming.commands.replay import ReplaySession
 from streaming.commands.view import ConfigOption, JsonOption, PropertiesOption, ServersOption, published_groups
@@ -34,12 +35,7 @@ def clients(
             "--file", metavar="FILE", help="Read a capture or a recording, without Kafka. Can be repeated.", show_default=False
         ),
     ] = None,
-    port: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--port", "-p", min=1, max=65535, help="Port of the brokers in a capture. Can be repeated.", show_default=False
-        ),
-    ] = None,
+    port: BrokerPorts = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the clients of all groups with the API versions that they speak to coordinators, the oldest first.

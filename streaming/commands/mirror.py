@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coordinator_model.wire.record import HEADER_NAME
 from streaming.commands.capture_files import STDIN, ReplayError, called, files_of, progress_of, source_of
-from streaming.commands.capture_options import KeyLogFile, key_log_of
+from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
 from streaming.commands.told import told_of
@@ -93,17 +93,7 @@ def mirror(
             help="How long what a request log tells is held back for requests that came before, and wait. What waits longer is a gap.",
         ),
     ] = HELD_BACK_US / 1_000_000,
-    port: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--port",
-            "-p",
-            min=1,
-            max=65535,
-            help="Port of the brokers. Can be repeated. By default the ports are recognised.",
-            show_default=False,
-        ),
-    ] = None,
+    port: BrokerPorts = None,
     topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
     cluster: Annotated[str, typer.Option(help="Name of the watched cluster in records and findings.")] = "",
     create: Create = False,

@@ -22,7 +22,7 @@ from coordinator_model.finding import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wording import counted
 from streaming.commands.capture_files import FIRST_BYTES, STDIN, ReplayError, called, files_of, progress_of, source_of
-from streaming.commands.capture_options import KeyLogFile, key_log_of
+from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, stderr
 from streaming.commands.told import told_of
 from streaming.gc_tuning import collected_seldom
@@ -66,17 +66,7 @@ def replay(
         ),
     ],
     *,
-    port: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--port",
-            "-p",
-            min=1,
-            max=65535,
-            help="Port of the brokers in a capture. Can be repeated. By default the ports are recognised.",
-            show_default=False,
-        ),
-    ] = None,
+    port: BrokerPorts = None,
     output: Annotated[
         Format, typer.Option("--format", "-f", help="Print a report as text, or one finding event per line as JSON.")
     ] = Format.TEXT,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from streaming.commands.capture_files import ReplayError
-from streaming.commands.capture_options import KeyLogFile
+from streaming.commands.capture_options import BrokerPorts, KeyLogFile
 from streaming.commands.output import EXIT_OK, EXIT_UNUSABLE, fail
 from streaming.commands.recordings import NOTHING_TOLD, read_recordings
 from streaming.commands.replay import settings_of
@@ -88,17 +88,7 @@ def report(
     form: Annotated[
         Format, typer.Option("--format", "-f", help="Make a page, Markdown, or JSON with everything in it.")
     ] = Format.HTML,
-    port: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--port",
-            "-p",
-            min=1,
-            max=65535,
-            help="Port of the brokers in a capture. Can be repeated. By default the ports are recognised.",
-            show_default=False,
-        ),
-    ] = None,
+    port: BrokerPorts = None,
     cluster: Annotated[str, typer.Option(help="Name of the cluster of a capture or a log. Mirror records carry their own.")] = "",
     key_log: KeyLogFile = None,
     hide_addresses: Annotated[bool, typer.Option("--hide-addresses", help="Leave the addresses of members out.")] = False,

@@ -15,6 +15,7 @@ import typer
 
 from coordinator_model.settings import Settings
 from streaming.commands.capture_files import ReplayError
+from streaming.commands.capture_options import BrokerPorts
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, stderr
 from streaming.commands.recordings import read_recordings
 from streaming.commands.run import stop_signals
@@ -45,17 +46,7 @@ def web(
             "JSON lines.",
         ),
     ] = None,
-    port: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--port",
-            "-p",
-            min=1,
-            max=65535,
-            help="Port of the brokers in a capture. Can be repeated. By default the ports are recognised.",
-            show_default=False,
-        ),
-    ] = None,
+    port: BrokerPorts = None,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")] = DEFAULT_LISTEN,
     name: Annotated[
         list[str] | None, typer.Option(metavar="HOST", help="Another host name by which the page is called. Can be repeated.")
