@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,7 @@ from streaming.demo.broker import free_port
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation
 from tests.real.lab.fleet import MAKES
-from tests.real.lab.laboratory import ALL_VIOLATIONS, is_breach, run
+from tests.real.lab.laboratory import ALL_VIOLATIONS, Result, is_breach, run
 from tests.real.lab.monitor import Monitor
 from tests.real.lab.network import Link, Network
 from tests.real.lab.table import troubles
@@ -67,20 +69,26 @@ SLOW = {
 }
 
 
-@pytest.mark.timeout(1_200)
-def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_violation(tmp_path):
-    result = run(
+def short_run(folder: Path, **others: Any) -> Result:
+    """Run the acts and the violations that are found at once, with clients of two libraries."""
+    return run(
         line="4.3",
         brokers=1,
         seed=11,
         seconds=0,
         script=ACTS,
         kinds=("confluent-kafka", "kafka-python"),
-        folder=tmp_path,
+        folder=folder,
         makes=[make for make in MAKES if make.name in {"eager", "static"}],
         violations=[violation for violation in ALL_VIOLATIONS if violation.rule not in SLOW],
         say=lambda text: print(text, file=sys.stderr),
+        **others,
     )
+
+
+@pytest.mark.timeout(1_200)
+def test_a_short_run_accuses_nobody_of_chaos_and_finds_every_violation(tmp_path):
+    result = short_run(tmp_path)
     assert result.good, "\n".join(troubles(result, tmp_path))
     assert not {"T-01", "R-12"} & {rule for rules in result.findings.values() for rule in rules}  # noise: nobody did anything
     assert [result.acts[act] for act in ("lose coordinator", "take right to write", "renew certificate")] == [1, 1, 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +21,8 @@ from streaming.mirror.pcap.files import opened
 from streaming.mirror.record_file import records
 from streaming.replay.engine import ReplayEngine
 from tests.real.lab.cluster import Site
-from tests.real.lab.fleet import MAKES
-from tests.real.lab.laboratory import ALL_VIOLATIONS, SETTINGS, run
-from tests.real.test_lab import ACTS, SLOW
+from tests.real.lab.laboratory import SETTINGS
+from tests.real.test_lab import short_run
 
 pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.lab]
 
@@ -120,19 +118,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo_broker, "_LOG4J", LOGGED)
-        result = run(
-            line="4.3",
-            brokers=1,
-            seed=11,
-            seconds=0,
-            script=ACTS,
-            kinds=("confluent-kafka", "kafka-python"),
-            folder=folder,
-            makes=[make for make in MAKES if make.name in {"eager", "static"}],
-            violations=[violation for violation in ALL_VIOLATIONS if violation.rule not in SLOW],
-            beside=beside,
-            say=lambda text: print(text, file=sys.stderr),
-        )
+        result = short_run(folder, beside=beside)
     log, lines = of_log(folder / "server.log")
     return Run(of_tap(result.recording), of_packets(captures), log, lines, result.lied_to)
 

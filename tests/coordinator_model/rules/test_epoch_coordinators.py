@@ -8,6 +8,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.rules.test_coordinators import searching
 from tests.coordinator_model.rules.test_epochs import alone
 from tests.coordinator_model.streams import Streams
 
@@ -176,22 +177,13 @@ def lost(talk: Epochs) -> list[Client]:
     return [a, b]
 
 
-def search(talk: Epochs, clients: list[Client], seconds: int) -> None:
-    """They ask another broker every second, which names the dead one still."""
-    others = [Client(talk, client.name, "2") for client in clients]
-    for _ in range(seconds):
-        talk.wait(1_000)
-        for other in others:
-            talk.find_coordinator(other)
-
-
 @pytest.mark.parametrize("restored", [False, True])
 def test_C_14_warns_once_of_a_group_with_epochs_that_lost_its_coordinator(*, restored: bool) -> None:
     talk = Epochs()
     clients = lost(talk)
     if restored:
         talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
-    search(talk, clients, 40)
+    searching(talk, clients, 40)
     assert talk.rules() == ["C-14"]
     finding = talk.the("C-14")
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.BROKER)
@@ -211,7 +203,7 @@ def test_C_14_warns_once_of_a_group_with_epochs_that_lost_its_coordinator(*, res
 def test_C_14_allows_a_coordinator_that_a_group_with_epochs_finds_within_half_a_session() -> None:
     talk = Epochs()
     clients = lost(talk)
-    search(talk, clients, 15)
+    searching(talk, clients, 15)
     talk.live([client.reconnected("2") for client in clients], 60)
     assert talk.rules() == []
 
