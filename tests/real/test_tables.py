@@ -22,12 +22,13 @@ DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding
 RECIPE, VIEW = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
 QUERIES = re.findall(r"```sql\n(.*?)```", DOCUMENT, re.DOTALL)
 PRINTED = "answers: "
+TOPIC = "events-for-the-table"  # the broker is shared with jobs, which write to the topic of the document
 
 
 def produce(broker, events):
     producer = Producer({"bootstrap.servers": broker.internal})
     for event in events:
-        producer.produce("rebalance-events", json.dumps(event).encode())
+        producer.produce(TOPIC, json.dumps(event).encode())
     producer.flush()
 
 
@@ -36,7 +37,14 @@ def run(broker, folder):
     ask = f"print({PRINTED!r} + json.dumps([spark.sql(one).toPandas().astype(str).values.tolist() for one in {QUERIES!r}]))"
     count = "print('rows: ' + str(spark.read.parquet('/data/rebalance-events').count()))"
     script = f"import json\n{RECIPE}\n{VIEW}\n{count}\n{ask}\n"
-    (folder / "recipe.py").write_text(script.replace("kafka:9092", broker.internal).replace("/data/", f"{folder}/"))
+    for told, here in (
+        ("kafka:9092", broker.internal),
+        ('"subscribe": "rebalance-events"', f'"subscribe": "{TOPIC}"'),
+        ("/data/", f"{folder}/"),
+    ):
+        assert told in script
+        script = script.replace(told, here)
+    (folder / "recipe.py").write_text(script)
     jars = jvm.listed(connector_jars(), os.pathsep)
     arguments = f"--driver-class-path {jars} --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 pyspark-shell"
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--master local[2] {arguments}", "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -49,7 +57,7 @@ def run(broker, folder):
 
 
 def test_the_recipe_adds_what_is_new_and_its_queries_answer(broker, tmp_path):
-    broker.create_topic("rebalance-events", 2)
+    broker.create_topic(TOPIC, 2)
     events = [record for record in history.orders() if "kind" in record]
     end = 1 + next(number for number, event in enumerate(events) if event["kind"] == "rebalance_finished")
     produce(broker, [*events[:end], events[end - 1]])  # one is written twice
