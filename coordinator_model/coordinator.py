@@ -163,7 +163,7 @@ class Coordinator:
             group.on_gap(self.now_us, f"the mirror topic has {partitions} partitions, where it had {before}")
         summary = (
             f"The mirror topic {self.topic} has {partitions} partitions, where it had {before}: "
-            f"{counted(len(self.groups), 'group')} of partition {self.partition} may be in another one now, and must be learned again."
+            f"{counted(len(self.groups), 'group')} seen in partition {self.partition} may be in others now, and must be learned again."
         )
         self.groups.clear()
         found.extend(self._own.report("V-06", summary, f"{partitions} partitions", self.now_us))

@@ -804,7 +804,7 @@ def test_a_mirror_with_more_partitions_is_a_finding_and_its_groups_are_learned_a
     talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
     (opened,) = talk.model.on_partition_count(5)
     assert (opened.rule, opened.status, opened.group) == ("V-06", Status.OPEN, "")
-    assert "has 5 partitions, where it had 4: 1 group of partition 0 may" in opened.summary
+    assert "has 5 partitions, where it had 4: 1 group seen in partition 0 may" in opened.summary
     assert talk.model.changed_groups() == [], "its record in the groups topic is not deleted: another partition may have written it"
     talk.wait(600_000)
     assert [finding.rule for finding in talk.findings] == ["V-06"], "nobody is called silent or stuck"
