@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from coordinator_model import known_defects
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.late_frames import may_explain
+from coordinator_model.groups.records import NOBODY, AnyMember
 from coordinator_model.groups.tracker import Event
+from coordinator_model.known_defects import Shown, Software
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import Due, FrameRule, Rule, TimerRule, last_frame_text
@@ -60,6 +63,9 @@ class RuleEngine:
         member = group.members.get(breach.member_id or "")
         if member is not None:
             breach = breach._replace(observed=breach.observed + last_frame_text(member))
+        quotes = _known_defects(rule, breach, group, member)
+        if quotes:
+            breach = breach._replace(action=f"{breach.action or rule.action} {quotes}")
         yield from open_findings.report(
             rule, breach, at_us=at_us, hold_us=hold_us, incarnation=group.incarnation, group_type=group.kind
         )
@@ -188,6 +194,23 @@ class PartitionFindings:
         found = list(self.open_findings.settle(CATALOGUE, now_us, self._quiet_us, (), ""))
         self.due_us = self.open_findings.next_due_us(CATALOGUE, self._quiet_us)
         return found
+
+
+def _known_defects(rule: Rule, breach: Breach, group: GroupModel[Any], member: AnyMember | None) -> str:
+    """Return what is known of the software of the member that a breach names, and of its coordinator's."""
+    actor = breach.actor or (NOBODY if member is None else member.actor)
+    offered = getattr(member, "protocols", ())  # of a member that uses the classic protocol
+    shown = Shown(
+        tuple(one.frame for one in breach.evidence),
+        "" if member is None else member.last_frame,
+        offered,
+        breach.blame or rule.blame,
+    )
+    software = (
+        known_defects.software_of(actor.software, actor.client_id, offered),
+        Software(known_defects.BROKER, tuple(group.broker_release)),
+    )
+    return known_defects.quotes(rule.id, software, shown)
 
 
 def _is_about_conversions(rule: Rule) -> bool:

@@ -17,6 +17,7 @@ from coordinator_model.groups.classic.state import Observation, State, after
 from coordinator_model.groups.protocol import classic as protocol
 from coordinator_model.groups.protocol import epochs as epochs_protocol
 from coordinator_model.groups.protocol.table import Row, Table
+from coordinator_model.known_defects import KNOWN_DEFECTS, Defect
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 from coordinator_model.wire import API_NAMES
 
@@ -106,6 +107,8 @@ own side. A finding may name another than the rule does when it knows better.
 **Frame rules** look at each frame when it is captured; their findings are over when the breach does not recur for a minute, or sooner
 where the rule can tell. **Timer rules** look at what is due if nothing happens; their findings are over when it is due no longer.
 
+Where the software is known for what a finding shows, its *What to do* quotes that: [known-defects.md](known-defects.md).
+
 A finding that is the **effect of** another open one, about the same member or about the whole group, is not told: the other
 **covers** it.
 """
@@ -147,6 +150,33 @@ def protocol_document(page: ProtocolPage) -> str:
     if page is CLASSIC:
         parts.append(states_section())
     return "\n\n".join(parts) + "\n"
+
+
+_DEFECTS: Final = """
+A finding whose rule is named here quotes the defect, with its source, if it is about that software and the release may have it. A client
+that announces no software (KIP-511, ApiVersions v3) is known by its default client id (aiokafka, kafka-python, kafka-go) or by the
+spelling of its assignor (kafkajs). A broker is known by the versions that it answers: they show the oldest release that it can be, so a
+newer one behind an old client may be quoted too.
+
+Not every finding of the rule comes from the defect: it is where to look first. `rebalance-monitor clients` and the
+[report](report.md) name the defects that the releases in use have, shown or not.
+"""
+
+
+def known_defects_document() -> str:
+    """Return ``docs/known-defects.md``: the table of known defects."""
+    rows = ["| software | releases | what it does | shown by | what helps | source |", "| --- | --- | --- | --- | --- | --- |"]
+    for defect in KNOWN_DEFECTS:
+        cells = (defect.library, defect.releases, f"It {defect.does}.", defect.signature, defect.helps or "—", _source(defect))
+        rows.append(f"| {' | '.join(map(_cell, cells))} |")
+    return "\n\n".join(["# Known defects", WRITTEN, _DEFECTS.strip(), "\n".join(rows)]) + "\n"
+
+
+def _source(defect: Defect) -> str:
+    """Return a link to the source, by a short name: ``librdkafka#5569``, or the file's."""
+    place = re.fullmatch(r"https://github\.com/[\w.-]+/([\w.-]+)/(?:issues|pull)/(\d+)", defect.source)
+    name = f"{place[1]}#{place[2]}" if place else defect.source.rpartition("/")[2]
+    return f"[{name}]({defect.source})"
 
 
 def families() -> list[str]:

@@ -192,9 +192,7 @@ def _held_by(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember | 
 
 
 def _still_known(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> str:
-    why = (
-        "Brokers before 4.2 do not let a member in that comes back under its own id, as it does after a lost answer (KAFKA-19233)."
-    )
+    why = "Brokers before 4.2 do not let a member in that comes back under its own id, as it does after a lost answer."
     if group.release_of(refused.broker) >= TABLE["U14"].releases[0]:  # and so W9 and Z13
         why = "A broker of this release lets a member in that comes back under its own id."
     if holder is None or holder.removed is not None:

@@ -203,7 +203,7 @@ def _who_raises(group: EpochGroupData, rose: EpochRose) -> tuple[Blame | None, s
     if group.kind == SHARE and group.release_of(group.broker) < _SHARE_STORM_MENDED_IN:
         return (
             Blame.BROKER,
-            "Upgrade the brokers to 4.3 or newer: before, the epoch of a share group may rise with each heartbeat (KAFKA-20291).",
+            "Upgrade the brokers: nothing that was seen raises these epochs.",
         )
     return Blame.OPERATOR, (
         "Look for who makes and deletes topics, adds partitions or changes the group's configuration, again and again: no member "

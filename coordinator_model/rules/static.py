@@ -412,7 +412,7 @@ S_09 = FrameRule(
     condition="FENCED_INSTANCE_ID to the latest holder of an instance id while nobody asked for it, and then an answer that shows it as "
     "the holder still, or one that it had replaced.",
     expected="Only who was replaced is fenced.",
-    action="Upgrade the broker: before 2.6.1 it forgets a replacement when the coordinator moves (KAFKA-10284). Restart the client.",
+    action="Restart the client.",
     false_alarms="A replacement that could not be written is undone: not judged while one was asked for.",
     suppressed_by=("C-05",),
     checks={Contradicted: _owner_fenced},

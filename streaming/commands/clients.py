@@ -41,7 +41,7 @@ def clients(
     """List the clients of all groups with the API versions that they speak to coordinators, the oldest first.
 
     That is who has to be upgraded before the brokers are: Kafka 4.0 dropped old versions (KIP-896). Those that are
-    members are listed; of a capture all that are in it.
+    members are listed; of a capture all that are in it. Below stands which defects their releases are known to have.
 
     rebalance-monitor clients --config monitor.toml
 
@@ -54,7 +54,10 @@ def clients(
             typer.echo(json.dumps(one.as_json(), separators=(",", ":"), ensure_ascii=False))
         return
     shown: list[Json] = [harmless(one.as_json() | {"told": one.told}, hide_addresses=False) for one in found]
-    Console(highlight=False).print(clients_table(shown) if shown else "No member's API versions are known.")
+    console = Console(highlight=False, markup=False)
+    console.print(clients_table(shown) if shown else "No member's API versions are known.")
+    for line in dict.fromkeys(line for one in found for line in one.known_defects):
+        console.print(line, soft_wrap=True)
 
 
 def _recorded(files: list[Path], ports: Sequence[int]) -> list[Json]:

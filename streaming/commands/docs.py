@@ -12,12 +12,13 @@ from typing import Annotated, Final
 
 import typer
 
-from coordinator_model.rules.document import PAGES, protocol_document, rules_document
+from coordinator_model.rules.document import PAGES, known_defects_document, protocol_document, rules_document
 from streaming.kafka.required_rights import rights_document, rights_script
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "rules.md": rules_document,
+    "known-defects.md": known_defects_document,
     **{page.file: partial(protocol_document, page) for page in PAGES},
     "rights.md": rights_document,
     "kafka-acls.sh": rights_script,
@@ -29,7 +30,7 @@ def main(
     folder: Annotated[Path, typer.Option(help="Folder of the documents.", show_default=False)] = DOCS,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a document is out of date.")] = False,
 ) -> None:
-    """Write the pages of docs/ that are generated from the code: rules, protocols, and rights.
+    """Write the pages of docs/ that are generated from the code: rules, known defects, protocols, and rights.
 
     python -m streaming.commands.docs
 

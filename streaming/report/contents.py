@@ -185,6 +185,11 @@ class Report:
         return total
 
     @property
+    def known_defects(self) -> list[str]:
+        """Return what is known of the releases of its clients, each once."""
+        return list(dict.fromkeys(defect for client in self.clients for defect in client["known_defects"]))
+
+    @property
     def summary(self) -> str:
         """Return what happened, in a few sentences."""
         return " ".join(one for one in (_cost(self), _costliest(self), _advised(self), _found(self)) if one)

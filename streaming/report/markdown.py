@@ -62,6 +62,11 @@ def _lines(report: Report) -> Iterator[str]:
     for group in detailed(report):
         yield from _group(group)
     yield from _clients(report.clients)
+    if report.known_defects:
+        yield ""
+        yield "Known defects of these releases, whether they have shown themselves or not:"
+        yield ""
+        yield from (f"- {_text(line)}" for line in report.known_defects)
     yield ""
     yield "## What was not seen"
     yield ""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from coordinator_model.known_defects import known_of, software_of
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP
 from coordinator_model.wire.layouts import REQUESTS
@@ -49,6 +50,12 @@ class SpokenVersions:
         return ""
 
     @property
+    def known_defects(self) -> list[str]:
+        """Return what is known of its release, whether a finding shows it or not; a sentence or two each."""
+        software = software_of(self.software, self.client_id)
+        return [] if software is None else [defect.quote(software) for defect in known_of(software)]
+
+    @property
     def told(self) -> str:
         """Return the versions as text: ``JoinGroup v5, Heartbeat v3``."""
         return ", ".join(f"{api} v{version}" for api, version in self.versions)
@@ -61,6 +68,7 @@ class SpokenVersions:
             "client_addresses": sorted(self.addresses),
             "groups": sorted(self.groups),
             "before_4_0": self.verdict or None,
+            "known_defects": self.known_defects,
         }
 
 

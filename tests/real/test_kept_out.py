@@ -49,7 +49,7 @@ def test_a_broker_before_4_2_does_not_let_a_member_in_that_comes_back_under_its_
         finding = wait_for(lambda: found(monitor, "M-14"), "M-14 is found", 20)
     assert answers == [FENCED] * 6
     assert (finding.severity, finding.blame, finding.client_id) == (Severity.WARNING, Blame.BROKER, "kept-out")
-    assert "KAFKA-19233" in finding.summary
+    assert "apache/kafka/pull/21305" in finding.action
 
 
 @pytest.mark.timeout(240)

@@ -74,6 +74,10 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member]):
         """Return True if a Heartbeat of this member waits for its response. Until then clients send no other."""
         return any(waiting.api_key == HEARTBEAT and waiting.member_id == member.id for waiting in self.open.values())
 
+    @property
+    def broker_release(self) -> tuple[int, int]:
+        return self.member_identity.broker_version.release
+
     def session_end_us(self, member: Member) -> int | None:
         since_us = member.session_since_us
         # The others may complete a generation without it before the slack has passed, and that drop does not explain its silence.

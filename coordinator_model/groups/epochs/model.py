@@ -160,6 +160,10 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
         self.last_record_us = max(self.last_record_us, at_us)
         self.note_state(at_us)
 
+    @property
+    def broker_release(self) -> tuple[int, int]:
+        return self.release_of(self.broker)
+
     # ------------------------------------------------------------------------------------------------ time
 
     def session_end_us(self, member: EpochMember) -> int | None:

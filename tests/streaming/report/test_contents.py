@@ -9,6 +9,8 @@ import pytest
 from coordinator_model.advice import Advice, Saving
 from streaming.published import sentences
 from streaming.report.contents import report_of
+from streaming.report.markdown import markdown_of
+from streaming.report.page import page_of
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
 from tests.streaming.web.history import NOW_S
@@ -154,6 +156,19 @@ def test_clients_are_told_with_software_and_what_brokers_refuse_them(cheap):
     report = reported(cheap, clients=[{"group": "cheap", "members": [speaker]}])
     (one,) = report.clients
     assert (one["client_software"], one["before_4_0"]) == ("old 1.0", "Upgrade: 4.0 refuses OffsetCommit v1")
+
+
+def test_known_defects_of_the_clients_releases_are_told_once(cheap):
+    speakers = [
+        {"client_id": f"s-{n}", "client_address": "10.0.0.1", "client_software": "sarama v1.35.0", "versions": {"JoinGroup": n}}
+        for n in (1, 2)
+    ]
+    report = reported(cheap, clients=[{"group": "cheap", "members": speakers}])
+    (line,) = report.known_defects
+    assert line.startswith("Known of sarama, 1.35.0: it leaves members that get no partitions out of SyncGroup")
+    assert "https://github.com/IBM/sarama/pull/2292" in line
+    for text in (markdown_of(report), page_of(report)):
+        assert text.count("https://github.com/IBM/sarama/pull/2292") == 1
 
 
 @pytest.fixture

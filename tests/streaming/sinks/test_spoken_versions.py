@@ -37,6 +37,24 @@ def test_the_oldest_come_first_and_those_that_are_refused_before_all():
     assert found[-1].groups == {"a", "b"}
 
 
+def test_known_defects_of_a_release_are_named_whether_it_announces_itself_or_not():
+    found = oldest_first(
+        [
+            group(
+                "a",
+                ("x", "confluent-kafka-python 2.16.1-rdkafka-2.16.0", {"JoinGroup": 5}),
+                ("aiokafka-0.14.0", "", {"JoinGroup": 6}),
+                ("y", "kafka-clients-of-ours 1.0", {"JoinGroup": 7}),
+            )
+        ]
+    )
+    told = {one.client_id: " ".join(one.as_json()["known_defects"]) for one in found}
+    assert told["x"].startswith("Known of librdkafka, 2.16.0: it may do the KIP-394 handshake twice")
+    assert "librdkafka/issues/5569" in told["x"]
+    assert told["aiokafka-0.14.0"].startswith("Known of aiokafka, 0.14.0: it commits without generation")
+    assert told["y"] == ""
+
+
 def test_a_member_that_used_fewer_apis_counts_with_one_that_used_these_and_others():
     joined = ("a", "", {"JoinGroup": 3, "SyncGroup": 2})
     lived = ("a", "", {"JoinGroup": 3, "SyncGroup": 2, "Heartbeat": 2})
