@@ -31,17 +31,19 @@ class Advice(NamedTuple):
     setting: str  #: what to set, in the words of the client library that this group uses
     saves: Saving  #: expected
     saves_least: Saving  #: at least; equal to ``saves`` unless it depends on what events do not show
+    saves_most: Saving  #: at most; likewise
     lost: Saving  #: what the rebalances on which it rests cost
     rebalances: tuple[str, ...]  #: their ids, as of the events ``rebalance_finished``, in order of time
     assumes: str  #: sentences
     costs: str  #: sentences: what becomes worse
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain types: both savings and what was lost as objects, the rest as it is."""
+        """Return plain types: all savings and what was lost as objects, the rest as it is."""
         return {
             **self._asdict(),
             "saves": self.saves.as_json(),
             "saves_least": self.saves_least.as_json(),
+            "saves_most": self.saves_most.as_json(),
             "lost": self.lost.as_json(),
             "rebalances": list(self.rebalances),
         }

@@ -181,13 +181,15 @@ def advice(
     assumes: str,
     costs: str,
     least: Saving | None = None,
+    most: Saving | None = None,
 ) -> Advice:
     """Return a piece of advice whose savings are bounded by nothing and by what its rebalances lost."""
     lost = history.lost(rebalances)
     ids = tuple(history.rebalances[index].id for index in rebalances)
     saves = saved.within(lost)
     saves_least = saves if least is None else least.within(saves)
-    return Advice(history.cluster, history.group, kind, setting, saves, saves_least, lost, ids, assumes, costs)
+    saves_most = saves if most is None else Saving(*map(max, saves, most.within(lost)))
+    return Advice(history.cluster, history.group, kind, setting, saves, saves_least, saves_most, lost, ids, assumes, costs)
 
 
 def session_s(history: History) -> float:

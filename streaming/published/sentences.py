@@ -121,14 +121,13 @@ def seconds_of(cost: float) -> str:
 
 
 def saved(piece: Advice) -> str:
-    """Return what a piece of advice saves, of what: "10.2 to 15.2 of 25.5 member-seconds, in 2 rebalances"."""
+    """Return what a piece of advice saves, of what: "15.2 (10.2 to 20) of 25.5 member-seconds, in 2 rebalances"."""
     facts = []
-    for unit, expected, least, lost in zip(
-        ("member-seconds", "partition-seconds"), piece.saves, piece.saves_least, piece.lost, strict=True
-    ):
+    units = ("member-seconds", "partition-seconds")
+    for unit, expected, least, most, lost in zip(units, piece.saves, piece.saves_least, piece.saves_most, piece.lost, strict=True):
         if expected:
-            known = dict.fromkeys((seconds_of(least), seconds_of(expected)))
-            facts.append(f"{' to '.join(known)} of {seconds_of(lost)} {unit}")
+            span = f" ({seconds_of(least)} to {seconds_of(most)})" if seconds_of(least) != seconds_of(most) else ""
+            facts.append(f"{seconds_of(expected)}{span} of {seconds_of(lost)} {unit}")
     return f"{' and '.join(facts)}, in {counted(len(piece.rebalances), 'rebalance')}"
 
 

@@ -235,7 +235,8 @@ def report_of(
     groups = [_group(past, findings.get(past.key, []), from_s, several=several) for past in chosen]
     groups.sort(key=_trouble)
     advice: dict[tuple[str, str], list[Advice]] = {}
-    for piece in advise(event for past in chosen for event in past.events if event["at_s"] >= from_s):
+    events = (event for past in chosen for event in past.events if event["at_s"] >= from_s)
+    for piece in advise(events, state.findings.values()):
         advice.setdefault((piece.cluster, piece.group), []).append(piece)
     for group in groups:
         group.advice = advice.get(group.past.key, [])
@@ -385,7 +386,7 @@ def _advised(report: Report) -> str:
         return ""
     best, group = max(pieces, key=lambda one: one[0].saves)
     of_group = f" in {sentences.short(group.name)}" if len(report.groups) > 1 else ""
-    return f"What would have saved most{of_group}: {best.setting} ({sentences.saved(best)})."
+    return f"What would have saved most{of_group}: {best.setting}, {sentences.saved(best)}."
 
 
 def _found(report: Report) -> str:

@@ -141,7 +141,7 @@ class GroupPage:
                 "rebalances": self._render(
                     "_rebalances.html", past=past, rebalances=_rebalances(past), has_lag=past.lag is not None
                 ),
-                "advice": self._render("_advice.html", advice=_advice(past)),
+                "advice": self._render("_advice.html", advice=_advice(past, findings)),
                 "members": self._render("_members.html", past=past, **_members(content, unfolded=unfolded)),
                 "group-findings": self._render(
                     "_findings.html",
@@ -216,7 +216,7 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
     return found
 
 
-def _advice(past: GroupPast) -> list[dict[str, Any]]:
+def _advice(past: GroupPast, findings: Sequence[Json]) -> list[dict[str, Any]]:
     begun = {event["id"]: began_s(event) for event in past.rebalances}
     return [
         {
@@ -225,7 +225,7 @@ def _advice(past: GroupPast) -> list[dict[str, Any]]:
             "named": [(f"/groups/{past.id}/rebalances/{event_row(id_)}", begun[id_]) for id_ in piece.rebalances[:_PROOFS_SHOWN]],
             "more": len(piece.rebalances) - _PROOFS_SHOWN,
         }
-        for piece in advise(past.events)
+        for piece in advise(past.events, findings)
     ]
 
 

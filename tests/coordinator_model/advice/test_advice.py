@@ -121,6 +121,7 @@ def test_the_cooperative_protocol_saves_what_stayed_and_a_new_member_waits_twice
     piece = of_kind("cooperative protocol", new)
     assert piece.saves.member_seconds == 2 * 2 - 2
     assert piece.saves_least.member_seconds == 0
+    assert piece.saves_most.member_seconds == 2 * 2  # the new member finds a place that is free
     cooperative = [{**new[0], "assignor": "cooperative-sticky"}]
     assert list(KINDS["cooperative protocol"](histories(cooperative)[0])) == []
 
@@ -132,6 +133,7 @@ def test_the_consumer_protocol_saves_all_but_a_heartbeat_of_each_new_member() ->
     back = of_kind("consumer protocol", restart("a", 1, 0.0, 2.5, OTHERS))  # two others had taken one partition each, or not yet
     assert back.saves.member_seconds == pytest.approx(4 + 6 - 5 * 0.5**2)
     assert back.saves_least.member_seconds == 10 - 5
+    assert back.saves_most.member_seconds == 10
     python = [{**one, "client_software": "kafka-python 3.0.0"} for one in members]
     history = histories([rebalance("new member", "c.1", 0, 4, python)])[0]
     assert list(KINDS["consumer protocol"](history)) == []
@@ -157,6 +159,7 @@ def test_steps_of_an_autoscaler_become_one() -> None:
     ]
     piece = of_kind("fewer scale steps", events)
     assert piece.saves.member_seconds == 3 * 2 * 2
+    assert piece.saves_most == piece.saves
     assert piece.saves_least.member_seconds == 3 * 2  # the new members wait all the same
     assert of_kind("fewer scale steps", events[:2]).rebalances == ()
 
@@ -181,3 +184,28 @@ def test_a_group_that_lost_next_to_nothing_gets_no_advice() -> None:
 
 def test_rebalances_of_a_brokers_log_have_no_cost_and_so_no_advice() -> None:
     assert advise([{**one, "cost_member_seconds": None} for one in rolling() if one["kind"] == "rebalance_finished"]) == ()
+
+
+def found(rule: str, from_s: float, to_s: float | None, first_frame_s: float, group: str = "g") -> Event:
+    """A published finding, with a frame as evidence."""
+    over = None if to_s is None else at(to_s)
+    known = {"rule": rule, "cluster": "c", "group": group, "opened_at": at(from_s), "resolved_at": over}
+    return {**known, "evidence": [{"at": at(first_frame_s)}]}
+
+
+def test_rebalances_in_the_time_of_a_finding_that_explains_them_do_not_count() -> None:
+    events = rolling()  # three restarts, a minute apart
+    assert len(advise(events)[0].rebalances) == 6
+    [piece, *_] = advise(events, [found("T-10", 70, 80, 55)])  # its first frame is older than it
+    over = [one for one in events if one["kind"] == "rebalance_finished"]
+    assert piece.rebalances == tuple(one["id"] for one in over if one["at"] < at(55) or one["began_at"] > at(80))
+    assert len(piece.rebalances) == 4
+    assert advise(events, [found("R-26", 5, None, -5)]) == ()  # it is open: nothing is left
+
+
+@pytest.mark.parametrize(
+    "other", [found("T-04", -5, None, -5), found("R-26", -5, None, -5, group="other"), found("R-24", -5, None, -5)]
+)
+def test_rebalances_count_while_a_finding_is_open_that_explains_them_not(other: Event) -> None:
+    events = rolling()
+    assert advise(events, [other]) == advise(events)

@@ -155,20 +155,24 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """True if the prediction is within a quarter, or gives a least saving, which was reached."""
+        """True if the prediction is within a quarter, or gives a range in which it was."""
         if self.advice is None or self.off is None:
             return False
-        least_s = self.advice.saves_least.member_seconds
-        return abs(self.off) <= ALLOWED or least_s <= min(self.measured.member_seconds, self.advice.saves.member_seconds - 0.1)
+        least_s, most_s = self.advice.saves_least.member_seconds, self.advice.saves_most.member_seconds
+        return abs(self.off) <= ALLOWED or least_s <= self.measured.member_seconds <= most_s
 
     def line(self) -> str:
         said = self.advice
-        least, saves = (said.saves_least.member_seconds, said.saves.member_seconds) if said is not None else (0.0, 0.0)
-        member_s = "none" if said is None else f"{saves:.1f}" if saves - least < 0.1 else f"{saves:.1f}, at least {least:.1f}"
+        member_s = "none" if said is None else _with_range(said)
         partition_s = "none" if said is None else f"{said.saves.partition_seconds:.0f}"
         off = "" if self.off is None else f"{self.off:+.0%}"
         measured = f"{self.measured.member_seconds:.1f} | {off} | {partition_s} | {self.measured.partition_seconds:.0f}"
         return f"| {self.life} | {self.kind} | {self.lost.member_seconds:.1f} | {member_s} | {measured} |"
+
+
+def _with_range(said: Advice) -> str:
+    least_s, saves_s, most_s = (one.member_seconds for one in (said.saves_least, said.saves, said.saves_most))
+    return f"{saves_s:.1f}" if most_s - least_s < 0.1 else f"{saves_s:.1f} ({least_s:.1f} to {most_s:.1f})"
 
 
 def live(recording: Path, logs: Path, say: Callable[[str], None]) -> dict[str, tuple[int, int]]:

@@ -192,7 +192,7 @@ def test_advice_names_the_rebalances_that_prove_it_and_the_costliest_is_drawn(re
     known = {rebalance.event["id"] for rebalance in one.rebalances}
     assert all(piece.rebalances and set(piece.rebalances) <= known for piece in one.advice)
     assert {rebalance.event["id"] for rebalance in one.telling} <= {id_ for piece in one.advice for id_ in piece.rebalances}
-    assert f"What would have saved most: {one.advice[0].setting} ({sentences.saved(one.advice[0])})." in report.summary
+    assert f"What would have saved most: {one.advice[0].setting}, {sentences.saved(one.advice[0])}." in report.summary
     assert [piece["kind"] for piece in one.as_json()["advice"]] == [piece.kind for piece in one.advice]
 
 
@@ -203,11 +203,11 @@ def test_without_advice_the_costliest_rebalance_is_drawn(cheap):
 
 
 def test_what_advice_saves_is_a_range_where_it_depends_on_what_is_not_seen():
-    piece = Advice("", "g", "k", "s", Saving(15.2, 0.0), Saving(10.2, 0.0), Saving(25.5, 7.0), ("a", "b"), "", "")
-    assert sentences.saved(piece) == "10.2 to 15.2 of 25.5 member-seconds, in 2 rebalances"
-    assert (
-        sentences.saved(piece._replace(saves_least=piece.saves, rebalances=("a",))) == "15.2 of 25.5 member-seconds, in 1 rebalance"
-    )
+    expected, least, most, lost = Saving(15.2, 0.0), Saving(10.2, 0.0), Saving(20.4, 0.0), Saving(25.5, 7.0)
+    piece = Advice("", "g", "k", "s", expected, least, most, lost, ("a", "b"), "", "")
+    assert sentences.saved(piece) == "15.2 (10.2 to 20.4) of 25.5 member-seconds, in 2 rebalances"
+    certain = piece._replace(saves_least=expected, saves_most=expected, rebalances=("a",))
+    assert sentences.saved(certain) == "15.2 of 25.5 member-seconds, in 1 rebalance"
 
 
 def test_as_json_it_is_plain_and_has_each_rebalance(cheap, dear):

@@ -1,0 +1,40 @@
+"""The times in which a finding explains the rebalances of its group: advice that rests on something else does not count them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.advice.history import Event, us_of
+
+EXPLAINS: Final = frozenset({"E-07", "P-02", "R-09", "R-25", "R-26", "S-01", "T-10", "T-11"})
+"""Rules that name why a group rebalances: loops of joins, timeouts that cannot work together, two processes of one instance id, an id
+that is given and not used, members without a common protocol, what moves nothing. No advice is about these: what the finding says to do
+comes first. R-24 and T-12 are not among them, as there is advice about scale steps and poll intervals."""
+
+Groups = Mapping[tuple[str, str], "list[Span]"]
+"""Cluster and group → the times."""
+
+
+class Span(NamedTuple):
+    """From when to when a finding explains."""
+
+    from_us: int
+    to_us: float
+
+    def covers(self, event: Event) -> bool:
+        """Return True if any of what an event tells of was within it."""
+        at_us = us_of(event["at"])
+        return self.from_us <= at_us and (us_of(event.get("began_at")) or at_us) <= self.to_us
+
+
+def explained(findings: Iterable[Mapping[str, Any]]) -> Groups:
+    """Return the times in which published findings explain rebalances: from their first frame on, until they are over."""
+    found: dict[tuple[str, str], list[Span]] = {}
+    for finding in findings:
+        if finding["rule"] in EXPLAINS and finding["group"]:
+            seen = [finding["opened_at"], *(frame["at"] for frame in finding.get("evidence") or ())]
+            over = finding.get("resolved_at")
+            span = Span(min(map(us_of, seen)), us_of(over) if over else float("inf"))
+            found.setdefault((finding["cluster"], finding["group"]), []).append(span)
+    return found
