@@ -31,6 +31,7 @@ mirror)
   allow "$MONITOR" --operation Create --topic rebalance-lag "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-findings --topic rebalance-status --topic rebalance-notifications "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-events "$@"
+  allow "$NOTIFY" --operation Read --topic rebalance-groups --topic rebalance-events "$@"
   allow "$NOTIFY" --operation Write --topic rebalance-notifications "$@"
   allow "$NOTIFY" --operation Create --topic rebalance-findings --topic rebalance-status --topic rebalance-notifications "$@"
   allow "$TAP" --operation Write --topic rebalance-mirror "$@"

@@ -186,7 +186,7 @@ def _summary(notifier: Notifier) -> str:
     counts = [
         (dispatcher.name, dispatcher.told, dispatcher.refused)
         for dispatcher in notifier.dispatchers
-        if not dispatcher.name.startswith("heartbeat/")
+        if not dispatcher.name.startswith(("heartbeat/", "digest/"))
     ]
     if notifier.traces is not None:
         counts.append(("traces", notifier.traces.sent, notifier.traces.refused))

@@ -29,6 +29,7 @@ class Need(NamedTuple):
 _RESULTS: Final = ("findings", "groups", "events", "status", "dead_letters", "quality")
 _TO_CREATE: Final = "the topics do not exist yet, and topics.create is true"
 _WITH_TRACES: Final = "traces.endpoint is set"
+_WITH_DIGEST: Final = "a [notify.digest.NAME] is set"
 _WITH_LAG: Final = "lag.enabled is true"
 
 NEEDS: Final = (
@@ -40,6 +41,7 @@ NEEDS: Final = (
     Need(MONITOR, "Create", ("lag",), "creates the topic", _WITH_LAG),
     Need(NOTIFY, "Read", ("findings", "status", "notifications"), "reads what it sends, and what it has sent"),
     Need(NOTIFY, "Read", ("events",), "reads the rebalances that it sends as traces", _WITH_TRACES),
+    Need(NOTIFY, "Read", ("groups", "events"), "reads what it sends as the weekly digest", _WITH_DIGEST),
     Need(NOTIFY, "Write", ("notifications",), "keeps what it has sent"),
     Need(NOTIFY, "Create", ("findings", "status", "notifications"), "creates its topics", _TO_CREATE),
     Need(TAP, "Write", ("mirror",), "writes the frames; the command `mirror` does so, too"),
@@ -56,13 +58,17 @@ NEEDS: Final = (
 )
 
 
-def topic_needs(process: str, topics: Topics, *, traces: bool = True, lag: bool = True) -> Iterator[tuple[str, str]]:
+def topic_needs(
+    process: str, topics: Topics, *, traces: bool = True, lag: bool = True, digest: bool = True
+) -> Iterator[tuple[str, str]]:
     """Name of topic and operation, for all that a process needs on topics.
 
     :param traces: whether traces are sent.
     :param lag: whether the lag of groups is asked for.
+    :param digest: whether a weekly digest is sent.
     """
-    absent = {*(() if traces else (_WITH_TRACES,)), *(() if lag else (_WITH_LAG,))}
+    asked = {_WITH_TRACES: traces, _WITH_LAG: lag, _WITH_DIGEST: digest}
+    absent = {condition for condition, is_set in asked.items() if not is_set}
     for need in NEEDS:
         if need.process == process and need.only_if not in absent:
             yield from ((getattr(topics, key), need.operation) for key in need.topics)

@@ -50,7 +50,11 @@ def inspect(config: MonitorConfig, processes: Iterable[str]) -> list[Report]:
     needed: dict[str, dict[str, list[str]]] = {}  # topic → operation → processes
     for process in processes:
         for topic, operation in topic_needs(
-            process, config.topics, traces=config.traces.endpoint is not None, lag=config.lag.enabled
+            process,
+            config.topics,
+            traces=config.traces.endpoint is not None,
+            lag=config.lag.enabled,
+            digest=bool(config.notify.digest),
         ):
             needed.setdefault(topic, {}).setdefault(operation, []).append(process)
     return [_report(config, admin, topic, needs, existing.get(topic)) for topic, needs in needed.items()]

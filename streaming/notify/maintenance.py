@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-_DAYS: Final[tuple[Day, ...]] = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+DAYS: Final[tuple[Day, ...]] = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WEEK_MIN: Final = 7 * 24 * 60
 _DAY_MIN: Final = 24 * 60
 
@@ -36,15 +36,18 @@ def _known_zone(name: str) -> str:
     return name
 
 
+Zone = Annotated[str, AfterValidator(_known_zone)]
+
+
 class Maintenance(Section):
     """One planned window. Times are in seconds since the epoch."""
 
     groups: tuple[Pattern, ...] = ("*",)
     mirror: bool = False
-    zone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
+    zone: Zone = "UTC"
     starts: dt.datetime | None = None
     ends: dt.datetime | None = None
-    days: tuple[Day, ...] = _DAYS
+    days: tuple[Day, ...] = DAYS
     at: dt.time | None = None
     minutes: int | None = Field(default=None, ge=1, le=_WEEK_MIN)
 
@@ -83,7 +86,7 @@ class Maintenance(Section):
         """Return the end of the occurrence that starts on ``day`` if it is active at ``at_s``, else None."""
         assert self.at is not None
         assert self.minutes is not None
-        if _DAYS[day.weekday()] not in self.days:
+        if DAYS[day.weekday()] not in self.days:
             return None
         began = dt.datetime.combine(day, self.at, ZoneInfo(self.zone)).timestamp()
         return began + self.minutes * 60 if began <= at_s < began + self.minutes * 60 else None

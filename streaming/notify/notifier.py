@@ -14,6 +14,7 @@ from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.topics import SetupError
 from streaming.notify.alertmanager import AlertmanagerChannel
 from streaming.notify.delivery_log import Memory
+from streaming.notify.digest import DigestChannel, weekly
 from streaming.notify.dispatcher import Dispatcher
 from streaming.notify.notification import Links, ObservedFinding, UnreadableFindingError, on_one_line
 from streaming.notify.outbox import Outbox, Policy
@@ -68,10 +69,13 @@ def receivers(config: MonitorConfig, watchdog: Watchdog) -> list[Receiver]:
         found.append(Receiver(StdoutChannel(notify.stdout, links=links), _messages(notify, notify.stdout)))
     for name, heartbeat in notify.heartbeat.items():
         found.append(Receiver(HeartbeatChannel(name, heartbeat, cluster=cluster, watchdog=watchdog), None))
+    for name, digest in notify.digest.items():
+        sends = DigestChannel(name, digest, cluster=cluster, page_url=notify.page_url, read=weekly(config, digest))
+        found.append(Receiver(sends, None))
     if not found and config.traces.endpoint is None:
         raise SetupError(
-            "no receiver is configured: add a section [notify.alertmanager.NAME], [notify.webhook.NAME], [notify.stdout] or [traces] to "
-            "the configuration; deploy/rebalance-monitor.toml has all their keys"
+            "no receiver is configured: add a section [notify.alertmanager.NAME], [notify.webhook.NAME], [notify.digest.NAME], "
+            "[notify.stdout] or [traces] to the configuration; deploy/rebalance-monitor.toml has all their keys"
         )
     return found
 

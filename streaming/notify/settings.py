@@ -7,6 +7,7 @@ It is set by environment or file, and never printed.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import Annotated, Final, Literal, Self
 
@@ -14,7 +15,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from coordinator_model.finding import Severity
 from streaming.config.base import CertificateFile, ExistingFile, SecretFile, Section, secret
-from streaming.notify.maintenance import Maintenance
+from streaming.notify.maintenance import Day, Maintenance, Zone
 from streaming.notify.patterns import Pattern
 
 GroupBy = Literal["finding", "group", "cluster"]
@@ -179,6 +180,23 @@ class Heartbeat(SecretlyAddressed):
     every_s: float = Field(default=60.0, ge=1, le=86_400)
 
 
+class Digest(SecretlyAddressed):
+    """Settings of a receiver of the weekly digest."""
+
+    template: Literal["generic", "slack", "teams"] = "generic"
+    day: Day = "monday"
+    at: dt.time = dt.time(8)
+    zone: Zone = "UTC"
+    allow_groups: tuple[Pattern, ...] = ("*",)
+    deny_groups: tuple[Pattern, ...] = ()
+
+    @model_validator(mode="after")
+    def _at_a_local_time(self) -> Self:
+        if self.at.tzinfo is not None:
+            raise ValueError("at is the local time in zone; it must not have an offset")
+        return self
+
+
 class Notify(Section):
     """Settings of ``rebalance-monitor notify``."""
 
@@ -191,5 +209,6 @@ class Notify(Section):
     alertmanager: dict[ReceiverName, Alertmanager] = Field(default_factory=dict)
     webhook: dict[ReceiverName, Webhook] = Field(default_factory=dict)
     heartbeat: dict[ReceiverName, Heartbeat] = Field(default_factory=dict)
+    digest: dict[ReceiverName, Digest] = Field(default_factory=dict)
     stdout: Stdout | None = None
     maintenance: dict[str, Maintenance] = Field(default_factory=dict)

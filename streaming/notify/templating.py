@@ -149,7 +149,7 @@ def _environment(file: Path) -> jinja2.Environment:
     environment.filters["tojson"] = _to_json
     environment.filters["line"] = lambda text: on_one_line(str(text), 10_000)
     environment.filters["cut"] = lambda text, longest: text if len(text) <= longest else f"{text[: longest - 1]}…"
-    environment.filters["mrkdwn"] = _mrkdwn
+    environment.filters["mrkdwn"] = mrkdwn
     return environment
 
 
@@ -160,7 +160,7 @@ def _to_json(value: Any) -> str:
     return json.dumps(value)
 
 
-def _mrkdwn(text: Any) -> str:
+def mrkdwn(text: Any) -> str:
     """Escape the three characters that start links, mentions and entities in Slack."""
     return on_one_line(str(text), 10_000).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 

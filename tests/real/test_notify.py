@@ -6,6 +6,7 @@ Findings are what the model publishes about golden transcripts.
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import functools
 import json
 import os
@@ -30,6 +31,7 @@ from tests.needs import path_of
 from tests.real import harness
 from tests.real.harness import raw_topic
 from tests.streaming.notify.said import of_rule, worsening
+from tests.streaming.web import history
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
@@ -156,6 +158,11 @@ class Topics:
     def publish(self, *states: dict[str, Any]) -> None:
         for state in states:
             self._producer.produce(self.findings, json.dumps(state), state["id"])
+        assert self._producer.flush(30) == 0
+
+    def produce(self, topic: str, *records: dict[str, Any]) -> None:
+        for record in records:
+            self._producer.produce(topic, json.dumps(record))
         assert self._producer.flush(30) == 0
 
     def sign_of_life(self, written_s: float) -> None:
@@ -400,6 +407,31 @@ def test_once_tells_what_there_is_and_ends(topics, sink, notifier):
         assert len(lines) == expected
         assert len(sink.bodies) == 1
     assert len(sink.bodies[0]["notices"]) == 2
+
+
+def test_a_digest_of_the_week_comes_at_its_time(topics, sink, notifier):
+    group = history.Group("orders", ["orders-1", "orders-2"])
+    now_s = time.time()
+    group.rebalance(now_s - 3_600, cause="member left", starter=1, join_s=8)
+    group.rebalance(now_s - 8 * 86_400, cause="new member", starter=1)  # a week and a day ago
+    events, groups = f"{topics.findings}-events", f"{topics.findings}-groups"
+    for name, config in ((events, {}), (groups, {"cleanup.policy": "compact"})):
+        topics.broker.create_topic(name, 1, config=config)
+    topics.produce(events, *(record for record in group.records if "kind" in record))
+    topics.publish(ERROR[0])
+    due = dt.datetime.fromtimestamp(now_s + 20, dt.UTC)
+    process = notifier(f'[notify.digest.weekly]\nday = "{due:%A}"\nat = {due:%H:%M:%S}\n'.replace(f"{due:%A}", f"{due:%A}".lower()))
+    process.start(
+        REBALANCE_MONITOR_NOTIFY__DIGEST__WEEKLY__URL=sink.url,
+        REBALANCE_MONITOR_TOPICS__EVENTS=events,
+        REBALANCE_MONITOR_TOPICS__GROUPS=groups,
+    )
+    [body] = wait_for(lambda: sink.bodies, "the digest comes")
+    assert body["digest"] == "weekly"
+    assert "had 1 rebalance, which cost" in body["lines"][0]
+    assert any(line.startswith("orders: 1 rebalance,") for line in body["lines"])
+    assert "1 finding still open: 1 error." in body["lines"]
+    assert process.end() == 0
 
 
 def test_a_test_shows_who_can_be_reached(topics, alertmanager, sink, notifier):

@@ -10,9 +10,10 @@ import pytest
 
 from streaming.config.settings import ConfigError, load
 from streaming.notify.maintenance import Maintenance
-from streaming.notify.settings import Alertmanager, Heartbeat, Notify, Patience, Stdout, Webhook
+from streaming.notify.settings import Alertmanager, Digest, Heartbeat, Notify, Patience, Stdout, Webhook
 from streaming.traces.settings import Traces
 
+RECEIVERS = ("alertmanager", "webhook", "heartbeat", "digest", "stdout")
 REFERENCE = Path(__file__).parents[3] / "deploy" / "rebalance-monitor.toml"
 KAFKA = '[kafka]\nbootstrap_servers = "k:9092"\n'
 
@@ -48,6 +49,8 @@ def refusal(path: Path) -> str:
         ('[notify.webhook.chat]\ntemplate = "irc"\n', "notify.webhook.chat.template"),
         ('[notify.stdout]\ndeny_groups = ["/(/"]\n', "/(/ is not a valid regular expression"),
         ('[notify.stdout]\nallow_groups = [""]\n', "an empty pattern matches nothing"),
+        ('[notify.digest.d]\nday = "Mon"\n', "notify.digest.d.day"),
+        ('[notify.digest.d]\nzone = "Europe/Nowhere"\n', "there is no time zone 'Europe/Nowhere'"),
         ("[notify.wait_s]\ncritical = -1\n", "notify.wait_s.critical"),
         ('[notify.maintenance.w]\nzone = "Europe/Nowhere"\nat = 02:00:00\nminutes = 5\n', "there is no time zone 'Europe/Nowhere'"),
         ("[notify.maintenance.w]\nat = 02:00:00\n", "at and minutes go together"),
@@ -100,11 +103,12 @@ def test_the_reference_file_shows_every_key_with_its_default():
     address = {"url": "https://somewhere.example.org"}
     # Names of files and addresses are examples, and so is the window; secrets themselves have no place in the file.
     sections = [
-        (Notify(), shown, {"alertmanager", "webhook", "heartbeat", "stdout", "maintenance", "wait_s", "page_url"}, set()),
+        (Notify(), shown, {*RECEIVERS, "maintenance", "wait_s", "page_url"}, set()),
         (Patience(), shown["wait_s"], set(), set()),
         (Alertmanager(**address), shown["alertmanager"]["main"], {"url", "generator_url", "username"}, {"password", "token"}),
         (Webhook(**address), shown["webhook"]["chat"], {"username"}, {"url", "secret", "password", "token"}),
         (Heartbeat(**address), shown["heartbeat"]["deadman"], {"username"}, {"url", "password", "token"}),
+        (Digest(**address), shown["digest"]["weekly"], {"username"}, {"url", "password", "token"}),
         (Stdout(), shown["stdout"], set(), set()),
         (Traces(), file["traces"], {"endpoint", "username"}, {"password", "token"}),
     ]
