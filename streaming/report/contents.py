@@ -6,7 +6,7 @@ The trap: a report is read by people who were not there. So what the monitor did
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -185,6 +185,20 @@ class Report:
         return total
 
     @property
+    def rebalances(self) -> Iterator[Json]:
+        """The records of all rebalances."""
+        return (one.event for group in self.groups for one in group.rebalances)
+
+    @property
+    def causes(self) -> dict[str, Lost]:
+        """What rebalances of all groups cost by cause, the costliest first."""
+        found: dict[str, Lost] = {}
+        for group in self.groups:
+            for cause, lost in group.causes.items():
+                found[cause] = found.get(cause, Lost()).plus(lost)
+        return dearest_first(found)
+
+    @property
     def known_defects(self) -> list[str]:
         """Return what is known of the releases of its clients, each once."""
         return list(dict.fromkeys(defect for client in self.clients for defect in client["known_defects"]))
@@ -200,6 +214,7 @@ class Report:
             "to": iso_utc(round(self.to_s * 1e6)),
             "summary": self.summary,
             **self.lost.as_json(),
+            "causes": [{"cause": cause, **lost.as_json()} for cause, lost in self.causes.items()],
             "groups": [group.as_json() for group in self.groups],
             "findings": self.findings,
             "clients": self.clients,
@@ -254,6 +269,10 @@ def report_of(
     )
 
 
+def dearest_first(causes: dict[str, Lost]) -> dict[str, Lost]:
+    return dict(sorted(causes.items(), key=lambda one: (-one[1].member_seconds, -one[1].took_ms)))
+
+
 def unheld_s(rebalance: Json) -> float:
     """Return for how many partition-seconds nobody held partitions; 0 if that is not known."""
     return sum(float(held) for topic in (rebalance.get("unheld") or {}).values() for held in topic.values())
@@ -275,7 +294,7 @@ def _group(past: GroupPast, findings: list[Json], from_s: float, *, several: boo
             known = waited.setdefault((name, one["why"]), WaitedFor(name, one.get("client_address"), one["why"]))
             known.times += 1
             known.waited_ms += one["waited_ms"]
-    report.causes = dict(sorted(report.causes.items(), key=lambda one: (-one[1].member_seconds, -one[1].took_ms)))
+    report.causes = dearest_first(report.causes)
     report.waited_for = sorted(waited.values(), key=lambda one: -one.waited_ms)[:NAMED]
     report.not_seen = _not_seen(past, from_s)
     return report

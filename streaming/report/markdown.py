@@ -12,16 +12,19 @@ from coordinator_model.wording import some
 from streaming.published import sentences
 from streaming.published.records import is_open
 from streaming.report.contents import NAMED, began, clock_of, facts_of
+from streaming.web.costs import by_cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streaming.published.records import Json
     from streaming.report.contents import GroupReport, Lost, Report
+    from streaming.web.costs import CauseCosts
 
 GROUPS_IN_DETAIL: Final = 50
 """The costliest, and those with findings before others; the tables list all."""
 
+_STEPS: Final = 24
 FINDINGS_SHOWN: Final = 20
 _CLIENTS_SHOWN: Final = 100
 _LISTED: Final = 200
@@ -54,13 +57,18 @@ def _lines(report: Report) -> Iterator[str]:
     )
     if len(report.groups) > _LISTED:
         yield f"\n{len(report.groups) - _LISTED:,} more groups are in the report as JSON."
+    if report.causes:
+        yield ""
+        yield "## Cost by cause"
+        yield ""
+        yield from _causes(report.causes, by_cause(report.rebalances, report.from_s, report.to_s, _STEPS))
     if report.findings:
         yield ""
         yield "## Findings that concern no single group"
         yield ""
         yield from _findings(report.findings)
     for group in detailed(report):
-        yield from _group(group)
+        yield from _group(group, (report.from_s, report.to_s))
     yield from _clients(report.clients)
     if report.known_defects:
         yield ""
@@ -95,7 +103,25 @@ def _unheld(lost: Lost) -> str:
     return sentences.seconds_of(lost.unheld_partition_seconds) if lost.unheld_partition_seconds else ""
 
 
-def _group(group: GroupReport) -> Iterator[str]:
+def _causes(causes: Mapping[str, Lost], over_time: Sequence[CauseCosts]) -> Iterator[str]:
+    levels = {row.cause: row.levels for row in over_time}
+    yield from _table(
+        ("cause", "over the time", "rebalances", "took", "member-seconds", "partition-seconds unheld"),
+        (
+            (
+                cause,
+                levels[cause].replace(" ", "\N{FIGURE SPACE}"),
+                f"{lost.rebalances:,}",
+                sentences.milliseconds(lost.took_ms),
+                sentences.seconds_of(lost.member_seconds),
+                _unheld(lost),
+            )
+            for cause, lost in causes.items()
+        ),
+    )
+
+
+def _group(group: GroupReport, times: tuple[float, float]) -> Iterator[str]:
     yield ""
     yield f"## {_text(group.name)}"
     yield ""
@@ -104,19 +130,7 @@ def _group(group: GroupReport) -> Iterator[str]:
         yield ", ".join(f"{title}: {_text(str(value))}" for title, value in facts.items())
         yield ""
     if group.causes:
-        yield from _table(
-            ("cause", "rebalances", "took", "member-seconds", "partition-seconds unheld"),
-            (
-                (
-                    cause,
-                    f"{lost.rebalances:,}",
-                    sentences.milliseconds(lost.took_ms),
-                    sentences.seconds_of(lost.member_seconds),
-                    _unheld(lost),
-                )
-                for cause, lost in group.causes.items()
-            ),
-        )
+        yield from _causes(group.causes, by_cause((one.event for one in group.rebalances), *times, _STEPS))
         yield ""
     if group.waited_for:
         yield from _table(

@@ -16,6 +16,7 @@ from streaming.published.records import is_open
 from streaming.report.contents import NAMED, began, facts_of
 from streaming.report.markdown import FINDINGS_SHOWN, detailed
 from streaming.web import drawing
+from streaming.web.costs import by_cause
 from streaming.web.happened import event_row
 from streaming.web.lanes import AXIS_PX, GROUP_PX, DrawnLanes, drawn
 from streaming.web.views import Renderer, strip
@@ -45,10 +46,11 @@ def page_of(report: Report) -> str:
         styles=[(files("streaming.web") / "static" / name).read_text(encoding="utf-8") for name in ("page.css", "report.css")],
         version=version("rebalance-monitor"),
         report=report,
-        ticks=[tick for tick in seen.ticks() if 9 <= tick.x <= 94],
+        ticks=seen.inner_ticks(),
+        costs=by_cause(report.rebalances, report.from_s, report.to_s),
         span_min=_STRIP_UNITS,
         groups=[_line(group, seen, is_told=group in told) for group in report.groups],
-        told=[_told(group, by_group.get(group.past.id, [])) for group in told],
+        told=[_told(group, seen, by_group.get(group.past.id, [])) for group in told],
         findings=[_finding(one) for one in report.findings[:FINDINGS_SHOWN]],
         more_findings=len(report.findings) - FINDINGS_SHOWN,
         clients=report.clients[:_CLIENTS_SHOWN],
@@ -92,12 +94,13 @@ def _visible(pieces: list[tuple[float, float, str]]) -> list[tuple[float, float,
     return [(*piece, state) for state, known in by_state.items() for piece in known]
 
 
-def _told(group: GroupReport, drawings: list[dict[str, Any]]) -> dict[str, Any]:
+def _told(group: GroupReport, seen: drawing.Window, drawings: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what the section of a group shows."""
     shown = {one.event["id"]: one for one in group.shown}
     return {
         "group": group,
         "facts": facts_of(group),
+        "costs": by_cause((one.event for one in group.rebalances), seen.from_s, seen.to_s),
         "findings": [_finding(one) for one in group.findings[:FINDINGS_SHOWN]],
         "more_findings": len(group.findings) - FINDINGS_SHOWN,
         "rebalances": [

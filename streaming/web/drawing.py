@@ -67,6 +67,10 @@ class Window:
         ticks = [Tick(self.x(at_s), clock(at_s, seconds=step < 60, tenths=step < 1)) for at_s in moments]
         return [tick for tick in ticks if self.live or 3 <= tick.x <= 97]  # half of a label is none
 
+    def inner_ticks(self) -> list[Tick]:
+        """Return the moments whose labels fit between the edges of a narrow picture."""
+        return [tick for tick in self.ticks() if 9 <= tick.x <= 94]
+
 
 def window(now_s: float, *, span_s: float, end_s: float | None) -> Window:
     """Return the window that ends at a moment, or now."""

@@ -6,15 +6,18 @@ it; only what has changed is drawn anew, and all of it once it has moved by half
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.advice import advise
 from streaming.published import sentences
+from streaming.published.page_state import KEPT_S
 from streaming.published.records import Json, began_s, is_open, lag_of_rebalance, moment, name_of
 from streaming.published.wire_text import readable
 from streaming.web import drawing
+from streaming.web.costs import STEPS, by_cause
 from streaming.web.from_events import record_of
 from streaming.web.happened import event_row, lines
 from streaming.web.lanes import AXIS_PX, GROUP_PX, drawn
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 _LINES_SHOWN: Final = 150
 _MEMBERS_SHOWN: Final = 20
 _REBALANCES_SHOWN: Final = 50
+_COST_STEP_S: Final = KEPT_S / STEPS
 _PROOFS_SHOWN: Final = 10  #: rebalances on which advice rests
 _BEFORE_AND_AFTER: Final = 0.2  #: of a rebalance, how much time around it is shown
 
@@ -142,6 +146,7 @@ class GroupPage:
                     "_rebalances.html", past=past, rebalances=_rebalances(past), has_lag=past.lag is not None
                 ),
                 "advice": self._render("_advice.html", advice=_advice(past, findings)),
+                "costs": self._render("_costs.html", **_costs(past, now_s, whole=state.is_recorded)),
                 "members": self._render("_members.html", past=past, **_members(content, unfolded=unfolded)),
                 "group-findings": self._render(
                     "_findings.html",
@@ -214,6 +219,15 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _costs(past: GroupPast, now_s: float, *, whole: bool) -> dict[str, Any]:
+    """Return what rebalances cost over the time that the page knows; of a live page its end is a round moment, so that it stands still."""
+    first_s = past.events[0]["at_s"] if past.events else now_s
+    to_s = past.newest_s if whole else math.ceil(now_s / _COST_STEP_S) * _COST_STEP_S
+    from_s = first_s if whole else to_s - KEPT_S
+    seen = drawing.Window(from_s, max(to_s, from_s + 1), live=False)
+    return {"costs": by_cause(past.rebalances, seen.from_s, seen.to_s), "ticks": seen.inner_ticks()}
 
 
 def _advice(past: GroupPast, findings: Sequence[Json]) -> list[dict[str, Any]]:

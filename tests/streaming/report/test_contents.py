@@ -214,8 +214,15 @@ def test_as_json_it_is_plain_and_has_each_rebalance(cheap, dear):
     content = json.loads(json.dumps(reported(cheap, dear).as_json()))
     assert content.keys() == {
         *("from", "to", "summary", "rebalances", "took_ms", "cost_member_seconds", "unheld_partition_seconds"),
-        *("groups", "findings", "clients", "read", "not_seen"),
+        *("causes", "groups", "findings", "clients", "read", "not_seen"),
     }
+    of_all = {one["cause"]: one for one in content["causes"]}
+    assert of_all["new member"]["rebalances"] == sum(
+        one["rebalances"] for group in content["groups"] for one in group["causes"] if one["cause"] == "new member"
+    )
+    costs = [one["cost_member_seconds"] for one in content["causes"]]
+    assert costs == sorted(costs, reverse=True)
+    assert sum(costs) == pytest.approx(content["cost_member_seconds"], abs=0.01)
     first = content["groups"][0]
     assert [one["cause"] for one in first["rebalances_over"]] == ["session expired", "new member", "session expired"]
     assert first["causes"][0]["rebalances"] == 2

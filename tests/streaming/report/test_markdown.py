@@ -19,7 +19,9 @@ def test_it_has_the_groups_their_causes_findings_rebalances_and_what_was_not_see
     text = written(history.orders())
     for title in ("# Rebalances", "## Groups by cost", "## orders", "## What was not seen"):
         assert f"\n{title}\n" in f"\n{text}"
-    assert re.search(r"^\| session ended \| 1 \|", text, re.MULTILINE)
+    assert (
+        len(re.findall(r"^\| session ended \| [\u2007▁-█]{24} \| 1 \|", text, re.MULTILINE)) == 2
+    )  # of all groups, and of this one
     assert "- **error R-01 member never rejoins**" in text
     assert "  To do: Look at the process" in text
     assert "17 frames were not captured" in text

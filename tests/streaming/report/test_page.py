@@ -48,6 +48,20 @@ def test_each_group_has_a_strip_and_those_with_something_to_tell_a_section(page)
     assert sum(tag == "section" and known.get("class") == "told" for tag, known in parsed.elements) == 2
 
 
+def test_cost_by_cause_is_drawn_over_the_time_for_all_groups_and_for_each(page):
+    parsed = Parsed(page)
+    drawn = [known for tag, known in parsed.elements if tag == "svg" and known.get("class") == "costs"]
+    causes = {cause for group in made_of_two().groups for cause in group.causes}
+    of_groups = sum(len(group.causes) for group in made_of_two().groups)
+    assert len(drawn) == len(causes) + of_groups
+    assert all("member-seconds" in known["aria-label"] for known in drawn)
+
+
+def made_of_two():
+    lines = [*history.orders(), *history.search()]
+    return report_of(filled(lines, clock=None, kept=ALL), wanted=lambda _: True, since_s=None)
+
+
 def test_the_costliest_rebalance_of_a_group_is_drawn_with_its_lanes(page):
     pictures = [known for tag, known in Parsed(page).elements if tag == "svg" and known.get("class") == "lanes"]
     assert len(pictures) == 2

@@ -89,6 +89,10 @@ def test_a_group_has_advice_with_links_to_the_rebalances_that_prove_it():
     with served(state) as (address, _):
         page = get(address, f"/groups/{state.groups['prod', 'deploys'].id}")
         assert "What would have saved it" in page.words
+        assert "Cost by cause" in page.words
+        bars = [known["aria-label"] for tag, known in page.elements if tag == "svg" and known.get("class") == "costs"]
+        assert len(bars) == 2, "members that left, and new ones"
+        assert all(label.startswith("most around ") for label in bars)
     (piece, *_) = advise(group.records)
     assert f"It would have saved {saved(piece)}: " in page.words
     links = [
