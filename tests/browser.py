@@ -118,10 +118,10 @@ class Browser:
 
     # --- what a person does ------------------------------------------------------------------------------------------------
 
-    def screen(self, width: int, height: int = 900, *, dark: bool = False) -> None:
+    def screen(self, width: int, height: int = 900, *, dark: bool = False, media: str = "screen") -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
     def open(self, address: str) -> None:
         self._loaded = False

@@ -130,18 +130,41 @@ def take_report(tab: Browser, source: list[str], folder: Path, work: Path) -> No
     print(f"{shown}: {shown.stat().st_size:,} bytes", flush=True)
 
 
+def take_lab_report(tab: Browser, source: list[str], folder: Path, work: Path) -> None:
+    """Take the pictures of a report on a run of the laboratory: in a wide and in a narrow window, and as it is printed on A4."""
+    file = work / "report.html"
+    subprocess.run([sys.executable, "-m", "streaming.cli", "report", *source, "--output", str(file)], check=True)
+    for name, width, height, media in (
+        ("report-lab", 1280, 800, "screen"),
+        ("report-lab-narrow", 390, 800, "screen"),
+        ("report-lab-print", 794, 1123, "print"),
+    ):
+        tab.screen(width, height, media=media)
+        tab.open(file.as_uri())
+        shown = folder / f"{name}.png"
+        tab.picture(shown, whole=False)
+        print(f"{shown}: {shown.stat().st_size:,} bytes", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take the pictures of the documents from a run of the demo.")
     parser.add_argument("--duration", default="90s", help="of the demo's faults")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--recording", type=Path, help="takes only the picture of a recording's page: that of this capture")
     parser.add_argument("--report", type=Path, help="takes only the pictures of the report: that on this recording")
+    parser.add_argument(
+        "--lab-report", type=Path, help="takes only the pictures of that report: on this recording of the laboratory"
+    )
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:  # a browser may still write as it ends
         if options.recording is not None:
             with browser(Path(work) / "profile") as tab:
                 take_recording(tab, options.recording, options.folder)
+            return
+        if options.lab_report is not None:
+            with browser(Path(work) / "profile") as tab:
+                take_lab_report(tab, [str(options.lab_report)], options.folder, Path(work))
             return
         if options.report is not None:
             with browser(Path(work) / "profile") as tab:

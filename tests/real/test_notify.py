@@ -418,7 +418,8 @@ def test_a_digest_of_the_week_comes_at_its_time(topics, sink, notifier):
     for name, config in ((events, {}), (groups, {"cleanup.policy": "compact"})):
         topics.broker.create_topic(name, 1, config=config)
     topics.produce(events, *(record for record in group.records if "kind" in record))
-    topics.publish(ERROR[0])
+    group.finding("R-01", "member never rejoins", "error", now_s - 3_600)
+    topics.publish(group.records[-1])
     due = dt.datetime.fromtimestamp(now_s + 20, dt.UTC)
     process = notifier(f'[notify.digest.weekly]\nday = "{due:%A}"\nat = {due:%H:%M:%S}\n'.replace(f"{due:%A}", f"{due:%A}".lower()))
     process.start(
