@@ -10,12 +10,15 @@ from functools import lru_cache
 from typing import Any, Final
 
 from coordinator_model.cluster_nodes import ClusterNodes
-from coordinator_model.releases import Release, new_in
+from coordinator_model.releases import Release, first_release, new_in
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS
 
 OLDEST: Final[Release] = (4, 0)
 """The first release with groups whose members have epochs."""
+
+_FIRST: Final[Release] = (0, 9)
+_LAST_BEFORE: Final[Release] = (3, 9)
 
 TOPICS_KEPT: Final = 10_000
 
@@ -38,13 +41,20 @@ def release_shown(highest: Mapping[int, int]) -> Release | None:
     return shown
 
 
+def older_release_shown(highest: Mapping[int, int]) -> Release:
+    """Return the oldest release before 4.0 that a broker with these highest versions can be."""
+    shown = max((first_release(api_key, version) for api_key, version in highest.items()), default=_FIRST)
+    return min(shown, _LAST_BEFORE)
+
+
 @lru_cache(maxsize=256)
 def _release_in(body: bytes, api_version: int) -> Release | None:
     try:
         answer: Any = decode(bytes(4) + body, request=False, api_key=API_VERSIONS, api_version=api_version).body
     except DecodeError:
         return None
-    return None if answer.error_code else release_shown({known.api_key: known.max_version for known in answer.api_keys})
+    highest = {known.api_key: known.max_version for known in answer.api_keys}
+    return None if answer.error_code else release_shown(highest) or older_release_shown(highest)
 
 
 class ClusterFacts:
@@ -66,8 +76,12 @@ class ClusterFacts:
             self._releases[cluster, broker] = release
 
     def release(self, cluster: str, broker: str) -> Release:
+        """Return the oldest release that a broker of groups with epochs can be."""
+        return max(OLDEST, self.any_release(cluster, broker))
+
+    def any_release(self, cluster: str, broker: str) -> Release:
         """Return the oldest release that a broker can be."""
-        return self._releases.get((cluster, broker), OLDEST)
+        return self._releases.get((cluster, broker), _FIRST)
 
     def learn_topics(self, cluster: str, names: Mapping[str, str]) -> None:
         """Take over names of topics; beyond a number of them the oldest are dropped."""

@@ -155,8 +155,8 @@ def protocol_document(page: ProtocolPage) -> str:
 _DEFECTS: Final = """
 A finding whose rule is named here quotes the defect, with its source, if it is about that software and the release may have it. A client
 that announces no software (KIP-511, ApiVersions v3) is known by its default client id (aiokafka, kafka-python, kafka-go) or by the
-spelling of its assignor (kafkajs). A broker is known by the versions that it answers: they show the oldest release that it can be, so a
-newer one behind an old client may be quoted too.
+spelling of its assignor (kafkajs). A broker is known by the versions that it advertises and answers: they show the oldest release that it
+can be. Where no ApiVersions answer of it was captured, a newer one behind old clients may be quoted too.
 
 Not every finding of the rule comes from the defect: it is where to look first. `rebalance-monitor clients` and the
 [report](report.md) name the defects that the releases in use have, shown or not.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.cluster_facts import TOPICS_KEPT, ClusterFacts, release_shown
+from coordinator_model.cluster_facts import TOPICS_KEPT, ClusterFacts, older_release_shown, release_shown
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.releases import first_release
 from coordinator_model.wire.record import Kind, topics
@@ -56,6 +56,21 @@ def test_a_proxy_that_lowers_versions_and_a_broker_of_another_make_show_less() -
     assert release_shown({**ADVERTISED["4.4"], 9: 9}) == (4, 1)
     assert release_shown({68: 1, 8: 10, 9: 10, 35: 5}) == (4, 0)
     assert release_shown({8: 10, 9: 10}) is None
+    assert older_release_shown({8: 10, 9: 10}) == (3, 9)
+
+
+@pytest.mark.parametrize(
+    ("highest", "shown"),
+    [
+        ({0: 11, 8: 9, 11: 9}, (3, 6)),
+        ({8: 8, 11: 9}, (3, 2)),
+        ({8: 7, 11: 5, 12: 3}, (2, 3)),
+        ({8: 2, 11: 0}, (0, 9)),
+        ({}, (0, 9)),
+    ],
+)
+def test_before_4_0_the_newest_version_tells_how_old_a_broker_is_at_least(highest: dict[int, int], shown: tuple[int, int]) -> None:
+    assert older_release_shown(highest) == shown
 
 
 @pytest.mark.parametrize(

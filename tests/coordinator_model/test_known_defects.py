@@ -162,10 +162,12 @@ def test_a_finding_names_the_releases_where_that_of_the_client_is_not_known() ->
     assert defect.quote(Software("kafkajs")).startswith("Known of kafkajs, before 2.2.4: it does not join again")
 
 
-def test_a_broker_of_classic_groups_is_as_old_as_the_newest_version_that_it_answered(talk: Conversation) -> None:
+def test_a_broker_of_classic_groups_is_as_old_as_the_newest_version_that_it_answered_or_advertises(talk: Conversation) -> None:
     settled(talk)
     group, _ = talk.model.groups.opened(next(iter(talk.model.groups)))
     assert group.broker_release == (3, 2)  # JoinGroup v9
+    shows_release(talk, talk.client("tool"), (4, 2))
+    assert group.broker_release == (4, 2)
 
 
 def test_a_broker_of_groups_with_epochs_is_as_old_as_what_it_advertises() -> None:
