@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.advice.history import Event, us_of
+from coordinator_model.finding import Blame, Severity
 
-EXPLAINS: Final = frozenset({"E-07", "P-02", "R-09", "R-25", "R-26", "S-01", "T-10", "T-11"})
-"""Rules that name why a group rebalances: loops of joins, timeouts that cannot work together, two processes of one instance id, an id
-that is given and not used, members without a common protocol, what moves nothing. No advice is about these: what the finding says to do
-comes first. R-24 and T-12 are not among them, as there is advice about scale steps and poll intervals."""
+EXPLAINS: Final = frozenset({"C-08", "E-07", "P-02", "R-02", "R-03", "R-09", "R-10", "R-25", "R-26", "S-01", "T-10", "T-11"})
+"""Rules that name why a group rebalances, or cannot end a rebalance: loops of joins, timeouts that cannot work together, two processes of
+one instance id, an id that is given and not used, members without a common protocol or without SyncGroup, a record that the coordinator
+cannot write, what moves nothing. No advice is about these: what the finding says to do comes first. So it is with errors of the broker.
+R-01, R-24 and T-12 are not among them, as there is advice about rebalance timeouts, scale steps and poll intervals."""
 
 Groups = Mapping[tuple[str, str], "list[Span]"]
 """Cluster and group → the times."""
@@ -32,9 +34,13 @@ def explained(findings: Iterable[Mapping[str, Any]]) -> Groups:
     """Return the times in which published findings explain rebalances: from their first frame on, until they are over."""
     found: dict[tuple[str, str], list[Span]] = {}
     for finding in findings:
-        if finding["rule"] in EXPLAINS and finding["group"]:
+        if finding["group"] and (finding["rule"] in EXPLAINS or _is_the_brokers(finding)):
             seen = [finding["opened_at"], *(frame["at"] for frame in finding.get("evidence") or ())]
             over = finding.get("resolved_at")
             span = Span(min(map(us_of, seen)), us_of(over) if over else float("inf"))
             found.setdefault((finding["cluster"], finding["group"]), []).append(span)
     return found
+
+
+def _is_the_brokers(finding: Mapping[str, Any]) -> bool:
+    return finding["blame"] == Blame.BROKER and Severity(finding["severity"]).rank >= Severity.ERROR.rank

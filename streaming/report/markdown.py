@@ -49,6 +49,11 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield f"**{_text(report.summary)}**"
     yield ""
+    if report.causes:
+        yield "## Cost by cause"
+        yield ""
+        yield from _causes(report.causes, by_cause(report.rebalances, report.from_s, report.to_s, _STEPS))
+        yield ""
     yield "## Groups by cost"
     yield ""
     yield from _table(
@@ -57,11 +62,6 @@ def _lines(report: Report) -> Iterator[str]:
     )
     if len(report.groups) > _LISTED:
         yield f"\n{len(report.groups) - _LISTED:,} more groups are in the report as JSON."
-    if report.causes:
-        yield ""
-        yield "## Cost by cause"
-        yield ""
-        yield from _causes(report.causes, by_cause(report.rebalances, report.from_s, report.to_s, _STEPS))
     if report.findings:
         yield ""
         yield "## Findings that concern no single group"

@@ -186,11 +186,11 @@ def test_rebalances_of_a_brokers_log_have_no_cost_and_so_no_advice() -> None:
     assert advise([{**one, "cost_member_seconds": None} for one in rolling() if one["kind"] == "rebalance_finished"]) == ()
 
 
-def found(rule: str, from_s: float, to_s: float | None, first_frame_s: float, group: str = "g") -> Event:
+def found(rule: str, from_s: float, to_s: float | None, first_frame_s: float, group: str = "g", **said: str) -> Event:
     """A published finding, with a frame as evidence."""
     over = None if to_s is None else at(to_s)
     known = {"rule": rule, "cluster": "c", "group": group, "opened_at": at(from_s), "resolved_at": over}
-    return {**known, "evidence": [{"at": at(first_frame_s)}]}
+    return {**known, "blame": "client", "severity": "warning", "evidence": [{"at": at(first_frame_s)}], **said}
 
 
 def test_rebalances_in_the_time_of_a_finding_that_explains_them_do_not_count() -> None:
@@ -201,10 +201,18 @@ def test_rebalances_in_the_time_of_a_finding_that_explains_them_do_not_count() -
     assert piece.rebalances == tuple(one["id"] for one in over if one["at"] < at(55) or one["began_at"] > at(80))
     assert len(piece.rebalances) == 4
     assert advise(events, [found("R-26", 5, None, -5)]) == ()  # it is open: nothing is left
+    assert advise(events, [found("C-03", 5, None, -5, blame="broker", severity="error")]) == ()
 
 
 @pytest.mark.parametrize(
-    "other", [found("T-04", -5, None, -5), found("R-26", -5, None, -5, group="other"), found("R-24", -5, None, -5)]
+    "other",
+    [
+        found("T-04", -5, None, -5),
+        found("R-26", -5, None, -5, group="other"),
+        found("R-24", -5, None, -5),
+        found("T-06", -5, None, -5, blame="broker"),
+        found("M-01", -5, None, -5, severity="error"),
+    ],
 )
 def test_rebalances_count_while_a_finding_is_open_that_explains_them_not(other: Event) -> None:
     events = rolling()
