@@ -37,7 +37,7 @@ def start(spark: SparkSession, config: MonitorConfig, checks: QualityProcess) ->
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
     try:
         mirror = {"subscribe": config.topics.mirror}
-        rows = job.records(spark, config, mirror, max_records=config.quality.max_records_per_batch).coalesce(1)
+        rows = job.records(spark, config, mirror, max_records=config.quality.max_records_per_batch)
         return (
             rows.writeStream.queryName(checkpoint.QUALITY)
             .foreachBatch(check)

@@ -53,6 +53,11 @@ SPARK_SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     ("spark.sql.streaming.checkpointFileManagerClass", FILE_MANAGER, "the default forks a process at each rename on a local disk"),
     ("spark.sql.streaming.noDataProgressEventInterval", "1s", "how often a query without data says so; silence is seen by it"),
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "50000", "few Arrow batches per key; the record limit bounds memory"),
+    (
+        "spark.kafka.consumer.cache.capacity",
+        "4096",
+        "a consumer for each partition of each query; beyond the default of 64 each batch makes new ones",
+    ),
     ("spark.sql.session.timeZone", "UTC", "times are microseconds since the epoch everywhere"),
     ("spark.sql.adaptive.enabled", "false", "Spark turns it off in streams anyway, and warns each time"),
     ("spark.scheduler.mode", "FAIR", "the quality query's tasks must not stand before those of the findings"),
@@ -101,7 +106,6 @@ def start(
     spark.sparkContext.environment[_LANE] = str(lane)
     results = (
         records_of(spark, config, lane, partitions)
-        .coalesce(1)  # already where the state is: no shuffle at all
         .groupBy("partition")
         .applyInPandasWithState(replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout)
     )
@@ -152,6 +156,9 @@ def records_of(spark: SparkSession, config: MonitorConfig, lane: int, partitions
 def records(spark: SparkSession, config: MonitorConfig, source: Mapping[str, str], *, max_records: int) -> DataFrame:
     """The mirror topic, or partitions of it, as a stream with the columns :data:`streaming.spark.worker.INPUT_COLUMNS`.
 
+    One task reads it, which needs no shuffle. The columns are made behind that: before it, Spark would generate code for each partition,
+    in each batch.
+
     :param source: options of Spark's Kafka source: which topic or partitions, and when a batch is worth it.
     """
     stream = (
@@ -162,6 +169,7 @@ def records(spark: SparkSession, config: MonitorConfig, source: Mapping[str, str
         .option("startingOffsets", config.job.starting_offsets)
         .option("maxOffsetsPerTrigger", max_records)
         .load()
+        .coalesce(1)
     )
     timestamp = F.unix_millis("timestamp")
     return stream.select("partition", "offset", timestamp.alias("timestamp_ms"), "key", "value", _envelope().alias("envelope"))
