@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status
@@ -39,6 +40,7 @@ def from_json(published: dict[str, Any]) -> Finding:
     )
 
 
+@lru_cache(maxsize=1_024)  # a record's time is asked for several times
 def microseconds(moment: str) -> int:
     """Return the microseconds since the epoch of an ISO 8601 time; exact, where a float rounds the last digit."""
     parsed = datetime.fromisoformat(moment)

@@ -15,6 +15,7 @@ LONGEST: Final = 1_000
 """Characters of one text that are kept; a hash stands for the rest, so that two texts stay two."""
 
 _KEPT_KEYS: Final = frozenset({"cluster", "group", "coordinator"})
+_NUMBERS: Final = frozenset({int, float, bool})
 _MAYBE_ADDRESS: Final = re.compile(
     r"(?<![\w.:])(?:\[([0-9A-Fa-f:.]+)(?:%\w+)?\](?::\d+)?"
     r"|(\d+(?:\.\d+){3})(?::\d+)?(?!\w|\.\w)"
@@ -51,7 +52,39 @@ def harmless(value: Any, *, hide_addresses: bool) -> Any:
     """Return plain JSON with each text made readable; addresses of members are hidden on request.
 
     Names of cluster and group are left as they are, because they are keys; who shows them calls :func:`readable`.
+
+    :returns: the value itself if nothing has to change.
     """
+    if not hide_addresses and _is_harmless(value):
+        return value
+    return _made_harmless(value, hide_addresses=hide_addresses)
+
+
+def _is_harmless(value: Any) -> bool:
+    """Return True if nothing in plain JSON has to change, as in nearly all records; without a copy, for records are many."""
+    below = [value]
+    for one in below:  # which grows meanwhile
+        kind = type(one)
+        if kind is dict:
+            for key, inner in one.items():
+                if not key.isprintable() or len(key) > LONGEST:
+                    return False
+                if type(inner) is str:
+                    if not inner.isprintable() or len(inner) > LONGEST:
+                        return False
+                elif inner is not None:
+                    below.append(inner)
+        elif kind is list:
+            below += one
+        elif kind is str:
+            if not one.isprintable() or len(one) > LONGEST:
+                return False
+        elif one is not None and kind not in _NUMBERS:
+            return False
+    return True
+
+
+def _made_harmless(value: Any, *, hide_addresses: bool) -> Any:
     if isinstance(value, int | float) or value is None:
         return value
     if isinstance(value, str):
@@ -59,11 +92,13 @@ def harmless(value: Any, *, hide_addresses: bool) -> Any:
         return without_addresses(text) if hide_addresses else text
     if isinstance(value, dict):
         return {
-            readable(key): inner if key in _KEPT_KEYS and isinstance(inner, str) else harmless(inner, hide_addresses=hide_addresses)
+            readable(key): inner
+            if key in _KEPT_KEYS and isinstance(inner, str)
+            else _made_harmless(inner, hide_addresses=hide_addresses)
             for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [harmless(inner, hide_addresses=hide_addresses) for inner in value]
+        return [_made_harmless(inner, hide_addresses=hide_addresses) for inner in value]
     if isinstance(value, tuple):  # a named one
-        return type(value)(*(harmless(inner, hide_addresses=hide_addresses) for inner in value))
+        return type(value)(*(_made_harmless(inner, hide_addresses=hide_addresses) for inner in value))
     return value

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from coordinator_model.known_defects import KNOWN_DEFECTS
 from tests.conformance import document as page
 from tests.conformance.judgements import JUDGEMENTS, Judgement, Verdict
 
@@ -102,3 +103,15 @@ def test_what_was_not_played_is_said_with_its_reason() -> None:
 def test_every_judgement_has_a_key_of_its_own() -> None:
     keys = [one.key for one in JUDGEMENTS]
     assert len(keys) == len(set(keys))
+
+
+def test_each_breach_of_a_library_is_a_known_defect_that_findings_quote() -> None:
+    quoted = {(defect.library, rule) for defect in KNOWN_DEFECTS for rule in defect.rules}
+    breaches = [
+        (one.key, name, {(name, rule) for rule in one.rules})
+        for one in JUDGEMENTS
+        if one.verdict is Verdict.BREACH
+        for name in one.libraries
+    ]
+    assert len(breaches) >= 10
+    assert [(key, name) for key, name, shown in breaches if not shown & quoted] == []

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from streaming.published.wire_text import LONGEST, harmless, readable, without_addresses
 
@@ -45,3 +49,43 @@ def test_names_that_are_keys_are_left_alone():
         "group": "10.0.0.1",
         "members": [{"client_id": "\\u202e", "client_address": "(hidden)"}],
     }
+
+
+TEXTS = st.text(st.characters(), max_size=6) | st.sampled_from(["x" * LONGEST, "x" * (LONGEST + 1), "10.0.0.1:9092"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(TEXTS | st.sampled_from(["group", "cluster"]), below, max_size=4),
+    max_leaves=12,
+)
+
+
+def spelt(value):
+    """Each text of it made readable, but names that are keys."""
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, list):
+        return [spelt(inner) for inner in value]
+    if isinstance(value, dict):
+        names = {"group", "cluster", "coordinator"}
+        return {readable(key): inner if key in names and isinstance(inner, str) else spelt(inner) for key, inner in value.items()}
+    return value
+
+
+@settings(max_examples=500, deadline=None)
+@given(VALUES)
+def test_each_text_is_made_readable_and_what_need_not_change_is_passed_on_itself(value):
+    before = copy.deepcopy(value)
+    shown = harmless(value, hide_addresses=False)
+    assert value == before
+    assert shown == spelt(value)
+
+
+def test_a_record_that_need_not_change_is_not_copied():
+    record = {
+        "group": "orders",
+        "at": "2026-01-31T12:00:00Z",
+        "members": [{"client_id": "a", "took_ms": 3, "new": True, "why": None}],
+    }
+    assert harmless(record, hide_addresses=False) is record
+    assert harmless(record, hide_addresses=True) is not record
+    assert harmless({"group": "a\u202eb"}, hide_addresses=False) == {"group": "a\u202eb"}
