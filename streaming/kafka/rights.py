@@ -37,7 +37,8 @@ class Report(NamedTuple):
 def processes_of(config: MonitorConfig) -> tuple[str, ...]:
     """Who uses the configuration: the monitor, and the notifier where it has a receiver."""
     notify = config.notify
-    has_receiver = notify.alertmanager or notify.webhook or notify.heartbeat or notify.stdout or config.traces.endpoint
+    receivers = (notify.alertmanager, notify.webhook, notify.heartbeat, notify.digest, notify.stdout, config.traces.endpoint)
+    has_receiver = any(receivers)
     return (MONITOR, NOTIFY) if has_receiver else (MONITOR,)
 
 
