@@ -178,13 +178,13 @@ def _told(event: Json, *, several: bool) -> str:
         case "member_left":
             return f"left{_because(event.get('reason'))}"
         case "member_replaced":
-            return (
-                "lost their places to new processes"
-                if several
-                else f"was replaced by {event.get('replaced_by')}: another process took its name"
-            )
+            if several:
+                return "lost their places to new processes"
+            new = event.get("replaced_by")
+            return f"was replaced{f' by {new}' if new else ''}: another process took its name"
         case "member_fenced":
-            return f"{'were' if several else 'was'} refused: {event.get('error')} to {event.get('api')}"
+            api = event.get("api")
+            return f"{'were' if several else 'was'} refused: {event.get('error')}{f' to {api}' if api else ''}"
         case "member_silent":
             return "are silent" if several else f"is silent{_since(event.get('silent_since'))}"
         case "session_over":

@@ -29,7 +29,7 @@ class CoordinatorLine(NamedTuple):
 
     at_us: int
     kind: str
-    group: str
+    group: str  #: empty if the sentence names members alone
     facts: dict[str, str]
 
     @property
@@ -38,18 +38,28 @@ class CoordinatorLine(NamedTuple):
         return self.kind == "failed" or (self.kind == "epoch fenced" and "session" in self.facts["reason"])
 
 
-_BY_IDS: Final = r"Member\[group\.instance\.id (?P<instance>.+?), member\.id (?P<member>.+?)\]"
+_BEGIN: Final = r"(?:\[Group(?:Coordinator|MetadataManager)[^\]]{0,200}\]:? )?"
+_ID: Final = ".{1,512}?"
+"""What ID stands for: a name, in which there may be anything. That it is bounded bounds what a line that somebody made up costs."""
 
-_MEMBER: Final = r"(?:\[MemberId .+?\])? (?:Static m|Streams m|M)ember (?P<member>\S+)(?: with instance id (?P<instance>\S+))?"
+_BY_IDS: Final = r"Member\[group\.instance\.id (?P<instance>ID), member\.id (?P<member>ID)\]"
+
+_MEMBER: Final = (
+    r"(?:\[MemberId ID\])? (?:Static m|Streams m|Dynamic m|M)ember (?P<member>ID)(?: with instance id (?P<instance>ID))?"
+)
 """What MEMBER stands for."""
 
 SENTENCES: Final = tuple(
-    Sentence(since, until, kind, re.compile(pattern.replace("MEMBER", _MEMBER)))
+    Sentence(since, until, kind, re.compile(_BEGIN + pattern.replace("MEMBER", _MEMBER).replace("ID", _ID)))
     for since, until, kind, pattern in (
         (
-            *("2.0", "", "began"),
+            *("2.0", "2.0", "began"),
+            r"Preparing to rebalance group (?P<group>ID) with old generation (?P<generation>\d{1,10}) \(\S+\)$",
+        ),
+        (
+            *("2.1", "", "began"),
             (
-                r"Preparing to rebalance group (?P<group>.+) in state \w+ with old generation (?P<generation>\d+) (?:\(\S+\) )?"
+                r"Preparing to rebalance group (?P<group>ID) in state \w+ with old generation (?P<generation>\d{1,10}) (?:\(\S+\) )?"
                 r"\(reason: (?P<reason>.+?)(?:; client reason: (?P<client_reason>.*))?\)\.?$"
             ),
         ),
@@ -57,27 +67,33 @@ SENTENCES: Final = tuple(
             "2.0",
             "",
             "stabilized",
-            r"Stabilized group (?P<group>.+) generation (?P<generation>\d+)(?: \(\S+\))?(?: with (?P<members>\d+) memb|$)",
+            r"Stabilized group (?P<group>ID) generation (?P<generation>\d{1,10})(?: \(\S+\))?(?: with (?P<members>\d{1,10}) memb|$)",
         ),
         (
             *("2.0", "", "assigned"),
-            r"Assignment received from leader (?:(?P<member>.+) )?for group (?P<group>.+) for generation (?P<generation>\d+)",
+            r"Assignment received from leader (?:(?P<member>ID) )?for group (?P<group>ID) for generation (?P<generation>\d{1,10})",
         ),
-        ("2.4", "2.8", "failed", _BY_IDS + r" in group (?P<group>.+) has failed, removing it from the group"),
-        ("2.0", "", "failed", r"Member (?P<member>.+) in group (?P<group>.+) has failed, removing it from the group"),
-        ("2.4", "2.8", "left", _BY_IDS + r" in group (?P<group>.+) has left, removing it from the group"),
+        ("2.0", "", "failed", r"Member (?P<member>ID) in group (?P<group>ID) has failed, removing it from the group"),
         (
-            *("3.2", "3.9", "left"),
+            "2.7",
+            "",
+            "dropped",
+            r"Group (?P<group>ID) removed? dynamic members who haven't joined: (?:\w*Set\(|\[)(?P<members>.+)[)\]]",
+        ),
+        ("2.2", "2.3", "left", r"Member (?P<member>ID) in group (?P<group>ID) has left, removing it from the group"),
+        ("2.4", "2.8", "left", _BY_IDS + r" in group (?P<group>ID) has left, removing it from the group"),
+        (
+            *("3.0", "3.9", "left"),
             (
-                r"Member MemberMetadata\(memberId=(?P<member>.+?), groupInstanceId=(?P<instance>.+?), clientId=(?P<client_id>.*?), "
-                r"clientHost=/?(?P<host>.*?), .*\) has left group (?P<group>.+) through explicit `LeaveGroup`; client reason: "
-                r"(?P<client_reason>.*)"
+                r"Member MemberMetadata\(memberId=(?P<member>ID), groupInstanceId=(?P<instance>ID), clientId=(?P<client_id>.*?), "
+                r"clientHost=/?(?P<host>.*?), .*\) has left group (?P<group>ID) through explicit `LeaveGroup`(?: request$|; client reason: "
+                r"(?P<client_reason>.*))"
             ),
         ),
         (
             *("4.0", "", "left"),
             (
-                r"\[Group (?P<group>.+)\] (?:Static m|M)ember (?P<member>\S+) (?:with instance id (?P<instance>\S+) )?has left group "
+                r"\[Group(?:Id)? (?P<group>ID)\]MEMBER has left group "
                 r"through explicit `LeaveGroup` request; client reason: (?P<client_reason>.*)"
             ),
         ),
@@ -85,58 +101,83 @@ SENTENCES: Final = tuple(
             "4.0",
             "",
             "joined",
-            r"Pending dynamic member with id (?P<member>.+) joins group (?P<group>.+) in \w+ state\. Adding to the group",
+            r"Pending dynamic member with id (?P<member>ID) joins group (?P<group>ID) in \w+ state\. Adding to the group",
         ),
         (
-            *("2.4", "", "joined"),
+            *("2.5", "", "joined"),
             (
-                r"Static [Mm]ember with (?:groupInstanceId=(?P<instance>.+) and )?unknown member id joins group (?P<group>.+) in \w+ state"
-                r"\. Created a new member id (?P<member>.+) for this member and add"
+                r"(?:Static|Dynamic) [Mm]ember with (?:groupInstanceId=(?P<instance>ID) and )?unknown member id joins group (?P<group>ID) "
+                r"in (?:\w+ state|state \w+)\. Created a new member id (?P<member>ID) (?:for this member )?and add"
             ),
         ),
         (
-            *("2.4", "", "replaced"),
+            *("2.5", "2.8", "joined"),
+            r"Adding new static member (?:Some\()?(?P<instance>ID)\)? to group (?P<group>ID) with member id (?P<member>ID)\.$",
+        ),
+        (
+            *("3.0", "", "replaced"),
             (
-                r"Static member with groupInstanceId=(?P<instance>.+) and unknown member id joins group (?P<group>.+) in \w+ state\. "
-                r"Replacing previously mapped member (?P<member>.+) with this groupInstanceId"
+                r"Static member with groupInstanceId=(?P<instance>ID) and unknown member id joins group (?P<group>ID) in \w+ state\. "
+                r"Replacing previously mapped member (?P<member>ID) with this groupInstanceId"
             ),
         ),
         (
-            *("2.7", "2.7", "replaced"),
+            *("2.3", "2.8", "replaced"),  # up to 2.4 without its group
             (
-                r"Static member (?:Some\()?(?P<instance>.+?)\)? of group (?P<group>.+) with unknown member id rejoins, "
-                r"assigning new member id (?P<new_member>\S+), while old member id (?P<member>\S+) will be removed"
+                r"Static member (?:Some\()?(?P<instance>ID)\)?(?: of group (?P<group>ID))? with unknown member id rejoins, "
+                r"assigning new member id (?P<new_member>ID), while old member (?:id )?(?P<member>ID) will be removed"
             ),
         ),
-        ("2.0", "", "empty", r"Group (?P<group>.+) with generation (?P<generation>\d+)(?: \(\S+\))? is now empty"),
+        (
+            *("3.0", "", "fenced"),
+            (
+                r"Request memberId=(?P<refused>ID) for static member with groupInstanceId=(?P<instance>ID) is fenced by "
+                r"(?:current|existing) memberId=(?P<member>ID) during operation (?P<operation>[\w-]+)"
+            ),
+        ),
+        ("2.0", "", "empty", r"Group (?P<group>ID) with generation (?P<generation>\d{1,10})(?: \(\S+\))? is now empty"),
+        ("2.0", "3.9", "unloaded", r"Unloading group metadata for (?P<group>ID) with generation (?P<generation>\d{1,10})"),
+        ("2.0", "3.9", "loaded", r"Loading group metadata for (?P<group>ID) with generation (?P<generation>\d{1,10})"),
+        ("4.0", "", "loaded", r"Loaded (?P<type>\w+) group (?P<group>ID) with \d+ members\.?$"),
+        ("4.0", "", "converted", r"\[GroupId (?P<group>ID)\] Converted the (?:empty )?\w+ group to a (?P<type>\w+) group"),
         (
             "4.0",
             "",
             "unloaded",
-            r"\[GroupId=(?P<group>.+)\] Unload(?:ing|ed) group metadata for (?:generation|group epoch) (?P<generation>\d+)",
+            r"\[GroupId=(?P<group>ID)\] Unload(?:ing|ed) group metadata for (?:generation|group epoch) (?P<generation>\d{1,10})",
         ),
         (
             *("4.0", "", "epoch joined"),
             (
-                r"\[GroupId (?P<group>.+?)\]MEMBER "
-                r"(?:re-)?joins the (?P<type>\w+) group"
+                r"\[GroupId (?P<group>ID)\]MEMBER "
+                r"joins the (?P<type>\w+) group"
             ),
         ),
         (
             *("4.1", "", "epoch joined"),
-            r"\[GroupId (?P<group>.+?)\]\[MemberId (?P<member>.+?)\] Member joins the (?P<type>streams) group",
+            r"\[GroupId (?P<group>ID)\]\[MemberId (?P<member>ID)\] Member joins the (?P<type>streams) group",
         ),
         (
-            *("4.0", "", "epoch left"),
+            *("4.0", "", "epoch replaced"),
             (
-                r"\[GroupId (?P<group>.+?)\]MEMBER "
-                r"(?:temporarily )?left the (?P<type>\w+) group"
+                r"\[GroupId (?P<group>ID)\](?:\[MemberId ID\])? Static member with instance id (?P<instance>ID) re-joins the "
+                r"(?P<type>\w+) group using the \w+ protocol\. Created a new member (?P<new_member>ID) to replace the existing member "
+                r"(?P<member>ID)\."
+            ),
+        ),
+        ("4.0", "", "epoch away", r"\[GroupId (?P<group>ID)\]MEMBER temporarily left the (?P<type>\w+) group"),
+        ("4.0", "", "epoch left", r"\[GroupId (?P<group>ID)\]MEMBER left the (?P<type>\w+) group"),
+        (
+            *("4.0", "", "fenced"),
+            (
+                r"\[GroupId (?P<group>ID)\](?:\[MemberId ID\])? Static member (?P<refused>ID) with instance id (?P<instance>ID) is fenced "
+                r"by existing member (?P<member>ID)\.?$"
             ),
         ),
         (
             *("4.0", "", "epoch fenced"),
             (
-                r"\[GroupId (?P<group>.+?)\]MEMBER.* fenced from the group because "
+                r"\[GroupId (?P<group>ID)\]MEMBER fenced from the group because "
                 r"(?P<reason>.+)"
             ),
         ),
@@ -144,28 +185,31 @@ SENTENCES: Final = tuple(
             "4.0",
             "",
             "bumped",
-            r"\[GroupId (?P<group>.+?)\](?:\[MemberId .+?\])? Bumped (?:streams )?group epoch to (?P<generation>\d+)",
+            r"\[GroupId (?P<group>ID)\](?:\[MemberId ID\])? Bumped (?:streams )?group epoch to (?P<generation>\d{1,10})",
         ),
         (
             "4.0",
             "",
             "targeted",
-            r"\[GroupId (?P<group>.+?)\](?:\[MemberId .+?\])? Computed a new target assignment for epoch (?P<generation>\d+)",
+            r"\[GroupId (?P<group>ID)\](?:\[MemberId ID\])? Computed a new target assignment for epoch (?P<generation>\d{1,10})",
         ),
     )
 )
 
 _LOGGER: Final = re.compile(
-    r"\s*\((?:(?:kafka|org\.apache\.kafka)[\w.$]*|Group(?:Coordinator|MetadataManager)[\w$]*)\)(?:\s*\[[^\]]*\])?\s*$"
+    r"\((?:(?:kafka|org\.apache\.kafka)[\w.$]*|Group(?:Coordinator|MetadataManager)[\w$]*)\)(?:\s*\[[^\]]*\])?\s*$"
 )
+
+_SENTENCE_AT_MOST: Final = 4096
+"""Characters. What comes behind them is further members; a longer text that somebody made up would keep the patterns busy."""
 
 
 def coordinator_line(text: str, time: LogTime) -> CoordinatorLine | None:
     """Return what the message of a line says of a group; None for one that says nothing."""
-    message = _LOGGER.sub("", text)
+    message = _LOGGER.sub("", text[:_SENTENCE_AT_MOST]).rstrip()
     for sentence in SENTENCES:
-        found = sentence.pattern.search(message)
+        found = sentence.pattern.match(message)
         if found is not None:
             facts = {name: said for name, said in found.groupdict().items() if said is not None}
-            return CoordinatorLine(time.at_us, sentence.kind, facts.pop("group"), facts)
+            return CoordinatorLine(time.at_us, sentence.kind, facts.pop("group", ""), facts)
     return None

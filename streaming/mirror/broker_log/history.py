@@ -18,24 +18,28 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     LEADER_REJOINED,
     MEMBER_LEFT,
     NEW_MEMBER,
+    NOT_SEEN,
     SESSION_EXPIRED,
     STATIC_RETURNED,
 )
 from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, NOTHING_TOLD, SERVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
 
 SOURCE: Final = "broker log"
 LOG_ENDED: Final = "the log ends before"
 NOT_SAID: Final = "the log does not say when"
+LOADED: Final = "a coordinator loaded the group"
+METADATA_UPDATED: Final = "member updated its metadata"
+"""A member rejoined with another subscription or other partitions; up to 2.5 a leader that rejoined, too."""
 
 _NO_REASON: Final = frozenset({"", "not provided", "null"})
 _NO_INSTANCE: Final = frozenset({"None", "null"})
 _CAUSES: Final = (
-    (re.compile(r"Adding new member (?P<member>.+) with group instance ?id (?P<instance>.+)"), NEW_MEMBER),
+    (re.compile(r"Adding new member (?P<member>.+?)(?: with group instance ?id (?P<instance>.+))?$"), NEW_MEMBER),
     (
         re.compile(
             r"[Rr]emoving member (?P<member>.+) on LeaveGroup|explicit `LeaveGroup` request for \((?P<members>.+)\) members"
@@ -44,8 +48,12 @@ _CAUSES: Final = (
     ),
     (re.compile(r"removing member (?P<member>.+) on heartbeat expiration"), SESSION_EXPIRED),
     (re.compile(r"[Ll]eader (?P<member>.+) re-joining group during Stable"), LEADER_REJOINED),
-    (re.compile(r"Updating metadata for (?:static )?member (?P<member>.+?) (?:with|during)"), STATIC_RETURNED),
-    (re.compile(r"Removing \[(?P<member>[^,\]]+).*\] on pending sync request expiration"), "no SyncGroup in time"),
+    (
+        re.compile(r"static member (?P<member>.+) with instance id (?P<instance>.+?)(?: joined with change of protocol)?$"),
+        STATIC_RETURNED,
+    ),
+    (re.compile(r"Updating metadata for member (?P<member>.+?)(?: during \w+)?$"), METADATA_UPDATED),
+    (re.compile(r"Removing (?:\w*Set\(|\[)(?P<member>[^,\])]+).* on pending sync request expiration"), "no SyncGroup in time"),
 )
 
 
@@ -67,6 +75,8 @@ class _Group:
     members: dict[str, str | None] = field(default_factory=dict)  # id → instance id
     rebalance: _Rebalance | None = None
     newest: tuple[str, str | None] = ("", None)  # why an epoch may rise, and whose doing it is
+    lost: list[str] = field(default_factory=list)  # who ceased to be a member without leaving, since the last rebalance
+    fenced: set[str] = field(default_factory=set)  # ids that were refused in this generation
 
 
 class CoordinatorHistory:
@@ -86,13 +96,19 @@ class CoordinatorHistory:
             "stabilized": self._stabilized,
             "assigned": self._assigned,
             "failed": self._failed,
+            "dropped": self._dropped,
+            "fenced": self._fenced,
             "left": self._left,
             "joined": self._joined,
             "replaced": self._replaced,
             "empty": self._empty,
+            "loaded": self._loaded,
             "unloaded": self._unloaded,
-            "epoch joined": self._epoch_joined,
-            "epoch left": self._epoch_left,
+            "converted": lambda _group, _line: None,  # its new type is taken of any line
+            "epoch joined": self._joined,
+            "epoch replaced": self._replaced,
+            "epoch away": self._epoch_away,
+            "epoch left": self._left,
             "epoch fenced": self._epoch_fenced,
             "bumped": self._bumped,
             "targeted": self._targeted,
@@ -103,8 +119,11 @@ class CoordinatorHistory:
         self.lines += 1
         self.first_us = self.first_us or line.at_us
         self.last_us = max(self.last_us, line.at_us)
-        group = self.groups.setdefault(line.group, _Group())
-        self._takes[line.kind](group, line)
+        name = line.group or self._group_of(line.facts["member"])
+        if name:
+            group = self.groups.setdefault(name, _Group())
+            group.type = line.facts.get("type", group.type)
+            self._takes[line.kind](group, line._replace(group=name))
 
     def finish(self) -> None:
         """The log has ended."""
@@ -112,18 +131,24 @@ class CoordinatorHistory:
             if group.rebalance is not None:
                 self._finished(name, group, self.last_us, LOG_ENDED, took=False)
 
+    def _group_of(self, member: str) -> str:
+        return next((name for name, group in self.groups.items() if member in group.members), "")
+
     # --- classic groups ------------------------------------------------------------------------------------------------
 
     def _began(self, group: _Group, line: CoordinatorLine) -> None:
         if group.rebalance is not None:
             self._finished(line.group, group, line.at_us, NEXT_REBALANCE)
         group.generation = _generation(line)
-        cause, member, instance = _cause_of(line.facts["reason"])
+        cause, member, instance = _cause_of(line.facts.get("reason"), group.lost)
         is_told = member in group.members
-        if member is not None and cause == NEW_MEMBER:
+        if member is not None and cause in (NEW_MEMBER, STATIC_RETURNED):
             group.members[member] = instance
-            if not is_told:  # up to 3.9 the line of a dynamic member is at DEBUG
+            if not is_told and cause == NEW_MEMBER:  # up to 3.9 the line of a dynamic member is at DEBUG
                 self._add(line, group, "member_joined", member, new=True)
+        if member in group.members and cause == MEMBER_LEFT:  # up to 2.1 it has no line of its own
+            self._add(line, group, "member_left", member, reason=None)
+            del group.members[member]
         group.rebalance = _Rebalance(line.at_us, cause, member, group.generation)
         reason = _reason(line.facts.get("client_reason"))
         self._add(line, group, "rebalance_began", member, cause=cause, reason=reason, from_generation=group.generation)
@@ -131,6 +156,7 @@ class CoordinatorHistory:
     def _stabilized(self, group: _Group, line: CoordinatorLine) -> None:
         current = group.rebalance
         group.generation = _generation(line)
+        group.fenced.clear()
         if current is None:
             return
         current.stabilized_us, current.generation = line.at_us, group.generation
@@ -146,15 +172,28 @@ class CoordinatorHistory:
 
     def _joined(self, group: _Group, line: CoordinatorLine) -> None:
         member = line.facts["member"]
-        group.members[member] = line.facts.get("instance")
-        self._add(line, group, "member_joined", member, new=True)
+        is_told = member in group.members  # from 2.5 to 2.8 a static member has two lines
+        group.members[member] = line.facts.get("instance", group.members.get(member))
+        group.newest = ("joined", member)
+        if not is_told:
+            self._add(line, group, "member_joined", member, new=True)
 
     def _replaced(self, group: _Group, line: CoordinatorLine) -> None:
-        """A static member came back; only 2.7 says its new id."""
+        """A static member came back; since 3.0 its new id is not said."""
+        new = line.facts.get("new_member")
+        self._add(line, group, "member_replaced", line.facts["member"], replaced_by=new)
         group.members.pop(line.facts["member"], None)
-        if "new_member" in line.facts:
-            group.members[line.facts["new_member"]] = line.facts["instance"]
-        self._add(line, group, "member_fenced", line.facts["member"], error="FENCED_INSTANCE_ID", api=None)
+        if new is not None:
+            group.members[new] = line.facts["instance"]
+            group.newest = ("joined", new)
+
+    def _fenced(self, group: _Group, line: CoordinatorLine) -> None:
+        """Who goes on with the id that a static member had before; told once a generation, as of frames."""
+        refused = line.facts["refused"]
+        if refused not in group.fenced:
+            group.fenced.add(refused)
+            api = "".join(word.capitalize() for word in line.facts.get("operation", "").split("-"))
+            self._add(line, group, "member_fenced", refused, error="FENCED_INSTANCE_ID", api=api or None)
 
     def _left(self, group: _Group, line: CoordinatorLine) -> None:
         self._add(line, group, "member_left", line.facts["member"], reason=_reason(line.facts.get("client_reason")))
@@ -163,7 +202,16 @@ class CoordinatorHistory:
 
     def _failed(self, group: _Group, line: CoordinatorLine) -> None:
         self._add(line, group, "session_over", line.facts["member"], silent_since=None)
-        group.members.pop(line.facts["member"], None)
+        self._lose(group, line.facts["member"])
+
+    def _dropped(self, group: _Group, line: CoordinatorLine) -> None:
+        for member in line.facts["members"].split(", "):
+            self._add(line, group, "member_dropped", member)
+            self._lose(group, member)
+
+    def _lose(self, group: _Group, member: str) -> None:
+        group.members.pop(member, None)
+        group.lost.append(member)
 
     def _empty(self, group: _Group, line: CoordinatorLine) -> None:
         group.generation = _generation(line)
@@ -177,16 +225,18 @@ class CoordinatorHistory:
             self._finished(line.group, group, line.at_us, SIGHT_LOST, took=False)
         self._add(line, group, "sight_lost", reason="the coordinator gave the group away, or stopped")
 
+    def _loaded(self, group: _Group, line: CoordinatorLine) -> None:
+        """A coordinator knows the group again. Of a group that no line has told of this is no news."""
+        if group.rebalance is not None:
+            self._finished(line.group, group, line.at_us, SIGHT_LOST, took=False)
+        if group.generation is not None:
+            self._add(line, group, "sight_regained", reason=LOADED)
+        group.generation = int(line.facts["generation"]) if "generation" in line.facts else group.generation
+
     # --- groups whose members have epochs ------------------------------------------------------------------------------
 
-    def _epoch_joined(self, group: _Group, line: CoordinatorLine) -> None:
-        group.type = line.facts["type"]
-        group.newest = ("joined", line.facts["member"])
-        self._joined(group, line)
-
-    def _epoch_left(self, group: _Group, line: CoordinatorLine) -> None:
-        group.type = line.facts["type"]
-        self._left(group, line)
+    def _epoch_away(self, group: _Group, line: CoordinatorLine) -> None:
+        self._add(line, group, "member_away", line.facts["member"])
 
     def _epoch_fenced(self, group: _Group, line: CoordinatorLine) -> None:
         group.type = group.type if group.type != CLASSIC else "consumer"
@@ -220,6 +270,7 @@ class CoordinatorHistory:
         stabilized_us = current.stabilized_us
         known = list(group.members)[: current.members]
         ids = [*known, *[None] * (current.members - len(known))]
+        lost, group.lost = group.lost, []
         self._happened(
             GroupEvent(
                 "rebalance_finished",
@@ -239,14 +290,14 @@ class CoordinatorHistory:
                     "join_ms": _ms(current.began_us, stabilized_us) if stabilized_us else None,
                     "sync_ms": _ms(stabilized_us, at_us) if stabilized_us and ended == SERVED else None,
                     "took_ms": _ms(current.began_us, at_us) if took else None,
-                    "members": [{**_member(group, id_), **_UNKNOWN_TIMES, **NOTHING_TOLD.as_json()} for id_ in ids],
+                    "members": [_took_part(group, id_) for id_ in ids],
                     "last_member": None,
                     "cost_member_seconds": None,
                     "ended": ended,
                     "partitions_moved": None,
                     "partitions_stayed": None,
                     "unheld": None,
-                    "never_came_back": [],
+                    "never_came_back": [_took_part(group, id_) for id_ in lost],
                     "waited_for": [],
                     "assignor": None,
                     "source": SOURCE,
@@ -255,7 +306,7 @@ class CoordinatorHistory:
         )
 
     def _add(self, line: CoordinatorLine, group: _Group, kind: str, member: str | None = None, **details: Any) -> None:
-        of_member = {} if kind in ("phase_ended", "sight_lost") else _member(group, member, line.facts)
+        of_member = {} if kind in ("phase_ended", "sight_lost", "sight_regained") else _member(group, member, line.facts)
         self._happened(
             GroupEvent(
                 *(kind, line.at_us, self._cluster, line.group, group.type, 0, group.generation),
@@ -266,6 +317,10 @@ class CoordinatorHistory:
 
 
 _UNKNOWN_TIMES: Final = {"told_at": None, "joined_at": None, "served_at": None, "stopped_at": None, "new": False}
+
+
+def _took_part(group: _Group, member: str | None) -> dict[str, Any]:
+    return {**_member(group, member), **_UNKNOWN_TIMES, **NOTHING_TOLD.as_json()}
 
 
 def _member(group: _Group, member: str | None, facts: dict[str, str] | None = None) -> dict[str, Any]:
@@ -280,8 +335,14 @@ def _member(group: _Group, member: str | None, facts: dict[str, str] | None = No
     }
 
 
-def _cause_of(reason: str) -> tuple[str, str | None, str | None]:
-    """Cause in the words of events, and member and instance id of who began it; a reason of other words is its own cause."""
+def _cause_of(reason: str | None, lost: Sequence[str]) -> tuple[str, str | None, str | None]:
+    """Cause in the words of events, and member and instance id of who began it; a reason of other words is its own cause.
+
+    :param reason: None of 2.0, which gives none.
+    :param lost: members that failed since the last rebalance.
+    """
+    if reason is None:
+        return (SESSION_EXPIRED, lost[-1], None) if lost else (NOT_SEEN, None, None)
     for pattern, cause in _CAUSES:
         found = pattern.search(reason)
         if found is not None:
