@@ -1,4 +1,4 @@
-"""``rebalance-monitor top``: a live board of one's own cluster in the terminal.
+"""``rebalance-monitor top``: a live view of one's own cluster in the terminal.
 
 The trap: whatever else writes to the terminal destroys the picture. So logs are dropped while it is shown; what goes wrong is said in it.
 """
@@ -20,8 +20,8 @@ from streaming.config.settings import ConfigError
 from streaming.kafka.topics import SetupError
 from streaming.published.page_state import PageState
 from streaming.published.source import TopicNames, TopicsSource
-from streaming.terminal.board import Board
 from streaming.terminal.keyboard import Keyboard
+from streaming.terminal.live_view import LiveView
 from streaming.terminal.screen import Screen
 
 if TYPE_CHECKING:
@@ -52,25 +52,25 @@ def top(config: ConfigOption = None, bootstrap_server: ServersOption = None, com
     )
     logging.getLogger().addHandler(logging.NullHandler())
     with stop_signals() as stop, source, Keyboard(sys.stdin.fileno()) as keyboard:
-        _show(Board(state), keyboard, console, stop)
+        _show(LiveView(state), keyboard, console, stop)
 
 
-def _show(board: Board, keyboard: Keyboard, console: Console, stop: threading.Event) -> None:
+def _show(live: LiveView, keyboard: Keyboard, console: Console, stop: threading.Event) -> None:
     """Draw when something has changed, and each second, until it is over."""
     drawn: object = None
     with console.screen():
-        while not (board.is_over or stop.is_set()):
+        while not (live.is_over or stop.is_set()):
             now_s = time.time()
-            current = (board.state.version, console.size, int(now_s))
+            current = (live.state.version, console.size, int(now_s))
             if current != drawn:
                 with console:  # one write
                     console.control(Control.home())
-                    console.print(Screen(board, now_s), height=console.height, end="")
+                    console.print(Screen(live, now_s), height=console.height, end="")
                 drawn = current
             try:
                 keys = keyboard.read(_LOOK_EVERY_S)
             except EOFError:
                 return
             for key in keys:
-                board.press(key)
+                live.press(key)
                 drawn = None

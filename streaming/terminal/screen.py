@@ -1,4 +1,4 @@
-"""Draws the board of ``top`` to the size of the terminal.
+"""Draws the live view of ``top`` to the size of the terminal.
 
 The trap: a line that is longer than the terminal, or a row that takes two, moves everything below it out of sight. So each part is made
 into lines first, and only as many are drawn as there are.
@@ -24,7 +24,7 @@ from streaming.published.finding_json import from_json
 from streaming.published.records import STALE_S, Json, duration, is_open
 from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
-from streaming.terminal.board import Board, View
+from streaming.terminal.live_view import LiveView, View
 from streaming.terminal.tables import (
     board_table,
     board_widths,
@@ -60,18 +60,18 @@ _HELP: Final = (
 
 
 class Screen:
-    """The board as something that rich draws.
+    """The live view as something that rich draws.
 
     :param now_s: the time that is shown, in seconds since the epoch.
     """
 
-    def __init__(self, board: Board, now_s: float) -> None:
-        self._board = board
+    def __init__(self, live: LiveView, now_s: float) -> None:
+        self._live = live
         self._now_s = now_s
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, height = options.max_width, options.height or console.height
-        with self._board.state.lock:
+        with self._live.state.lock:
             lines = _Lines(console, options.update(width=width, height=None))
             head = [*lines.of(self._title()), *itertools.chain.from_iterable(map(lines.of, self._banner()))]
             foot = lines.of(self._foot())
@@ -86,7 +86,7 @@ class Screen:
     # --- around ------------------------------------------------------------------------------------------------------
 
     def _title(self) -> RenderableType:
-        state = self._board.state
+        state = self._live.state
         groups = [past.content for past in state.groups.values() if past.content is not None]
         findings = sum(map(is_open, state.findings.values()))
         rebalancing = sum(known["state"] in _REBALANCING for known in groups)
@@ -104,7 +104,7 @@ class Screen:
 
     def _banner(self) -> Iterator[Text]:
         """Whatever makes what is shown untrue, and findings that are about no group."""
-        state = self._board.state
+        state = self._live.state
         age_s = self._now_s - state.status_written_s
         if state.problem is not None:
             yield _one_line(f" nothing new comes: {state.problem}", _BAD)
@@ -123,56 +123,56 @@ class Screen:
             yield _one_line(f" {finding['severity']} {finding['rule']} {finding['summary']}", COLOURS[finding["severity"]])
 
     def _foot(self) -> Text:
-        board = self._board
-        if board.is_typing:
+        live = self._live
+        if live.is_typing:
             return _one_line(
-                Text.assemble(("/", "bold"), board.filter, ("▏", "blink"), ("   Enter keeps the filter, Esc drops it", "dim"))
+                Text.assemble(("/", "bold"), live.filter, ("▏", "blink"), ("   Enter keeps the filter, Esc drops it", "dim"))
             )
         keys: tuple[tuple[str, str], ...] = (("Esc", "back"), ("↑↓", "scroll"), ("?", "help"), ("q", "quit"))
-        if board.view is View.GROUPS:
+        if live.view is View.GROUPS:
             keys = (("↑↓", "choose"), ("Enter", "show"), ("/", "filter"), ("?", "help"), ("q", "quit"))
         text = Text("  ").join(Text.assemble((key, "bold"), f" {word}") for key, word in keys)
-        if board.filter:
-            text.append(f"   filter: {board.filter}", "bold yellow")
-        if board.view is View.GROUP and board.lines > board.rows:
-            text.append(f"   lines {board.scrolled + 1} to {min(board.lines, board.scrolled + board.rows)} of {board.lines}", "dim")
+        if live.filter:
+            text.append(f"   filter: {live.filter}", "bold yellow")
+        if live.view is View.GROUP and live.lines > live.rows:
+            text.append(f"   lines {live.scrolled + 1} to {min(live.lines, live.scrolled + live.rows)} of {live.lines}", "dim")
         return _one_line(text)
 
     # --- views -------------------------------------------------------------------------------------------------------
 
     def _body(self, lines: _Lines, width: int, room: int) -> Lines:
-        board = self._board
-        if board.view is View.HELP:
+        live = self._live
+        if live.view is View.HELP:
             return lines.of(_facts(_HELP, title_width=9))
-        if board.view is View.GROUPS:
+        if live.view is View.GROUPS:
             return self._groups(lines, width, room)
         all_lines = list(itertools.chain.from_iterable(map(lines.of, self._group(width))))
-        board.rows, board.lines = room, len(all_lines)
-        board.scrolled = max(0, min(board.scrolled, len(all_lines) - room))
-        return all_lines[board.scrolled : board.scrolled + room]
+        live.rows, live.lines = room, len(all_lines)
+        live.scrolled = max(0, min(live.scrolled, len(all_lines) - room))
+        return all_lines[live.scrolled : live.scrolled + room]
 
     def _groups(self, lines: _Lines, width: int, room: int) -> Lines:
-        board = self._board
-        worst = board.worst()
-        groups = board.groups(worst)
+        live = self._live
+        worst = live.worst()
+        groups = live.groups(worst)
         if not groups:
-            return lines.of(_nothing(board))
-        board.rows = max(1, room - 2 - _ABOUT_CHOSEN)
-        first, chosen = board.window(groups)
-        shown = groups[first : first + board.rows]
-        hours = [board.last_hour(known, self._now_s) for known in shown]
+            return lines.of(_nothing(live))
+        live.rows = max(1, room - 2 - _ABOUT_CHOSEN)
+        first, chosen = live.window(groups)
+        shown = groups[first : first + live.rows]
+        hours = [live.last_hour(known, self._now_s) for known in shown]
         widths = board_widths(groups, worst, width)
         table = lines.of(board_table(shown, worst, hours, self._now_s, widths=widths, chosen=chosen - first))
         about = lines.of(self._about(groups[chosen]))[:_ABOUT_CHOSEN]
         more = len(groups) - first - len(shown)
         below = f"─ {_count(more, 'more group')} ↓ " if more else ""
         rule = lines.of(_one_line(below + "─" * max(0, width - len(below)), "dim"))
-        return [*table, *lines.of("") * (board.rows - len(shown)), *rule, *about]
+        return [*table, *lines.of("") * (live.rows - len(shown)), *rule, *about]
 
     def _about(self, known: Json) -> RenderableType:
         """What there is to say of the chosen group in a few lines."""
         said = [_sentence(known, self._now_s)]
-        hour = self._board.last_hour(known, self._now_s)
+        hour = self._live.last_hour(known, self._now_s)
         if hour.rebalances:
             cost = member_seconds(hour.cost_member_seconds)
             said.append(Text(f"Last hour: {_count(hour.rebalances, 'rebalance')}, {cost} without consuming"))
@@ -182,7 +182,7 @@ class Screen:
         return _stacked(text for text in said if text)
 
     def _group(self, width: int) -> Iterator[RenderableType]:
-        known = self._board.group()
+        known = self._live.group()
         if known is None:
             yield Text("The monitor has dropped this group: nothing was heard of it for long, or it was deleted.")
             return
@@ -200,7 +200,7 @@ class Screen:
         if known["members"]:
             yield Text()
             yield members_table(known, width)
-        rebalances = list(itertools.islice(self._board.rebalances(known), _REBALANCES))
+        rebalances = list(itertools.islice(self._live.rebalances(known), _REBALANCES))
         if rebalances:
             yield Text()
             yield rebalances_table(rebalances, width, of_one_group=True)
@@ -208,7 +208,7 @@ class Screen:
         yield _facts(fact for fact in group_facts(known) if fact[0] not in {"waits for", "not known"})
 
     def _findings_of(self, known: Json) -> list[Json]:
-        findings = self._board.state.findings.values()
+        findings = self._live.state.findings.values()
         return _worst_first(one for one in findings if (one["cluster"], one["group"]) == (known["cluster"], known["group"]))
 
 
@@ -234,10 +234,10 @@ def _sentence(known: Json, now_s: float) -> Text:
     return Text(f"{said.text}{since}")
 
 
-def _nothing(board: Board) -> Text:
-    if board.filter:
-        return Text(f"No group has {board.filter} in its name, cluster or state; Esc shows all.")
-    return Text("The monitor has not seen any group yet." if board.state.complete else "")
+def _nothing(live: LiveView) -> Text:
+    if live.filter:
+        return Text(f"No group has {live.filter} in its name, cluster or state; Esc shows all.")
+    return Text("The monitor has not seen any group yet." if live.state.complete else "")
 
 
 def _facts(facts: Iterable[tuple[str, str]], title_width: int = 13) -> Table:

@@ -33,7 +33,7 @@ WIDE: Final = 110
 _ROOM_FOR_HELD_UP: Final = 96  #: columns in which rebalances of many groups have room for who held them up
 _WIDE_WITH_LAG: Final = 180  #: columns in which rebalances have room for their lag and for everything else
 _LESS_THAN_LAG: Final = frozenset({"join", "sync", "ended"})
-_GAP: Final = 2  #: spaces between columns of the board
+_GAP: Final = 2  #: spaces between columns
 _MOST_WAITS: Final = 60  #: columns in which three names have room
 _RIGHT: Final = frozenset(
     {
@@ -114,7 +114,7 @@ def board_table(
 
 
 def board_widths(groups: list[Json], worst: Worst, width: int) -> dict[str, int]:
-    """Return the columns of a board of some width, and how wide each is for all groups, whichever of them are shown."""
+    """Return the columns of a table of some width, and how wide each is for all groups, whichever of them are shown."""
     is_wide = width >= WIDE
     widths = {
         "group": 2 + max((cell_len(readable(known["group"])) for known in groups), default=0),

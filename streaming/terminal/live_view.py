@@ -1,4 +1,4 @@
-"""What the board shows and what each key does to it: groups, one group, or the help. Without a terminal, without Kafka.
+"""What the live view of ``top`` shows and what each key does to it: groups, one group, or the help. Without a terminal, without Kafka.
 
 The trap: groups change their order while somebody chooses one. So the choice is a group and not a place in the list; only as long as no
 key was pressed it is the first group, whichever that is.
@@ -25,14 +25,14 @@ _LONGEST_FILTER: Final = 60
 
 
 class View(Enum):
-    """What the board shows."""
+    """What the live view shows."""
 
     GROUPS = "groups"
     GROUP = "group"
     HELP = "help"
 
 
-class Board:
+class LiveView:
     """The choices of who looks, over a state that somebody else fills.
 
     :ivar rows: how many groups, or lines of a group, there is room for; whoever draws sets it.
