@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.client_software import ClientSoftware
 
-_ENDS: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)-\d+(?:-\d+)?")
+_ENDS: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)-(?:(\d+)-)?(\d+)")
 _size = struct.Struct(">i").pack
 
 
@@ -25,14 +25,16 @@ class Ends(NamedTuple):
 
     broker: str  #: host:port of the listener
     client: str  #: address without its port
+    processor: str  #: of the listener's threads the one that has it; empty up to Kafka 3.9, which does not say
+    number: int  #: how many connections that thread had before
 
 
 def ends_of(connection: str) -> Ends:
     """Read ``broker:port-client:port-processor-number``, as Kafka names connections."""
     found = _ENDS.fullmatch(connection)
     if found is None:
-        return Ends("", "")
-    return Ends(f"{_address(found[1])}:{found[2]}", _address(found[3]))
+        return Ends("", "", "", 0)
+    return Ends(f"{_address(found[1])}:{found[2]}", _address(found[3]), found[5] or "", int(found[6][:10]))
 
 
 def _address(text: str) -> str:
@@ -41,6 +43,26 @@ def _address(text: str) -> str:
         return str(ipaddress.ip_address(text))
     except ValueError:
         return text
+
+
+class BrokerLives:
+    """Notices that a broker was started anew: each of its threads numbers connections from 0 on."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], set[int]] = {}
+
+    def begins(self, ends: Ends) -> bool:
+        """Note a new connection; return True if its broker cannot be the one that the connections before it had."""
+        if not ends.processor:
+            return False
+        numbers = self._numbers.setdefault((ends.broker, ends.processor), set())
+        is_anew = ends.number in numbers
+        if is_anew:
+            for broker, processor in self._numbers:
+                if broker == ends.broker:
+                    self._numbers[broker, processor].clear()
+        numbers.add(ends.number)
+        return is_anew
 
 
 class LoggedConnection(Conversation):
@@ -74,7 +96,9 @@ class LoggedConnection(Conversation):
             on_opaque=on_opaque,
             software=known_software,
         )
+        self.ends = ends
         self.over_us = 0  #: when the newest exchange was over, that is known of
+        self.is_over = False  #: whether its broker was started anew since
         self.waiting = 0  #: exchanges that are known of, and not told yet
         if midway:
             self._held.clear()

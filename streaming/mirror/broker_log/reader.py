@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.constants import API_VERSIONS
 from coordinator_model.wire.record import DecodedRecord, Loss, MirrorRecord, expired, tick, topics
-from streaming.mirror.broker_log.connections import LoggedConnection, ends_of
+from streaming.mirror.broker_log.connections import BrokerLives, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
 from streaming.mirror.broker_log.request_line import Logged, RequestLines, Told, TopicsTold
 from streaming.mirror.broker_log.scan import Scanner
@@ -82,9 +82,10 @@ class RequestLogReader:
         self._held_at_least = held_at_least
         self._frame_cap = frame_cap
         self._story = story
-        self._held: list[tuple[int, int, LoggedConnection | None, Logged | TopicsTold | CoordinatorLine, bool]] = []
+        self._held: list[tuple[int, int, LoggedConnection | None, Logged | TopicsTold | CoordinatorLine | None, bool]] = []
         self._order = 0
         self._connections: dict[str, LoggedConnection] = {}
+        self._lives = BrokerLives()
         self._software = ClientSoftware()
         self._topics: dict[str, str] = {}
         self._may_wait: dict[LoggedConnection, tuple[int, str]] = {}  # since when a request may wait unseen, of which member
@@ -163,7 +164,12 @@ class RequestLogReader:
             self._push(max(told.at_us, self.now_us), None, TopicsTold(told.at_us, new), is_answer=False)
 
     def _push(
-        self, at_us: int, connection: LoggedConnection | None, told: Logged | TopicsTold | CoordinatorLine, *, is_answer: bool
+        self,
+        at_us: int,
+        connection: LoggedConnection | None,
+        told: Logged | TopicsTold | CoordinatorLine | None,
+        *,
+        is_answer: bool,
     ) -> None:
         self._order += 1
         heappush(self._held, (at_us, self._order, connection, told, is_answer))
@@ -172,6 +178,8 @@ class RequestLogReader:
         found = self._connections.get(logged.connection)
         if found is None:
             ends = ends_of(logged.connection)
+            if self._lives.begins(ends):
+                self._end_connections(ends.broker)
             self.brokers[ends.broker] += 1
             found = self._connections[logged.connection] = LoggedConnection(
                 self._number,
@@ -186,6 +194,14 @@ class RequestLogReader:
             )
         return found
 
+    def _end_connections(self, broker: str) -> None:
+        """A broker that was started anew has lost all its connections: when it was last heard of, as far as is known."""
+        lost = [one for one in self._connections.values() if one.ends.broker == broker and not one.is_over]
+        at_us = max((self.now_us, *(one.over_us for one in lost)))
+        for one in lost:
+            one.is_over = True
+            self._push(at_us, one, None, is_answer=False)
+
     # --- telling -------------------------------------------------------------------------------------------------------
 
     def _tell_until(self, until_us: int, keep: int) -> None:
@@ -197,8 +213,11 @@ class RequestLogReader:
                 self._number(expired(at_us, told.group, told.facts["member"], cluster=self._cluster))
             elif isinstance(told, TopicsTold):
                 self._number(topics(at_us, told.names, cluster=self._cluster))
-            elif connection is not None:
+            elif connection is not None and told is not None:
                 self._tell(connection, told, at_us, is_answer=is_answer)
+            elif connection is not None:
+                self._may_wait.pop(connection, None)
+                connection.closed(at_us)
         if not keep and until_us > self.now_us:
             self._pass_time(until_us)
 

@@ -229,6 +229,54 @@ class TestWaiting:
         assert found.at_ms() == sorted(found.at_ms())
         assert found.reader.counts["exchanges that waited longer than records are held back"] == 1
 
+    def test_a_broker_that_was_started_anew_has_lost_its_connections(self):
+        """Each thread of its listener numbers its connections from 0 on. When it was last heard of is when they ended."""
+        other = {"connection": "10.0.0.1:9092-10.0.0.8:4-0-2", "client_id": "b"}
+        elsewhere = {"connection": "10.0.0.2:9092-10.0.0.7:40000-0-1", "client_id": "c"}
+        again = {"connection": "10.0.0.1:9092-10.0.0.7:50000-0-1"}
+        found = Read(heartbeat(0) + heartbeat(10, **elsewhere) + heartbeat(20, **other) + heartbeat(9_000, **again))
+        ended = [
+            (record.connection, at) for record, at in zip(found.records, found.at_ms(), strict=True) if record.kind is Kind.CLOSE
+        ]
+        assert ended == [("10.0.0.1:9092-10.0.0.7:40000-0-1", 20), (other["connection"], 20)]
+
+    @pytest.mark.parametrize(("first", "second"), [("-1", "-1"), ("-0-1", "-1-1"), ("-0-1", "-0-2")])
+    def test_connections_of_one_life_of_a_broker_go_on(self, first, second):
+        """Up to Kafka 3.9 a connection's name does not say which thread has it."""
+        one, two = {"connection": f"10.0.0.1:9092-10.0.0.7:40000{first}"}, {"connection": f"10.0.0.1:9092-10.0.0.8:5{second}"}
+        assert "close" not in Read(heartbeat(0, **one) + heartbeat(10, **two) + heartbeat(20, **one)).kinds()
+
+    def test_members_of_a_broker_that_was_away_are_not_called_silent(self):
+        """The same silence without a sign that the broker was away is theirs."""
+
+        def lives(member: str, processor: int, number: int) -> bytes:
+            of = {"member_id": member, "group_id": "billing", "generation_id": 3}
+            asks = wire.JoinGroupRequest(
+                group_id="billing",
+                session_timeout_ms=10_000,
+                rebalance_timeout_ms=60_000,
+                member_id=member,
+                protocol_type="consumer",
+            )
+            told = wire.JoinGroupResponse(
+                generation_id=3, protocol_type="consumer", protocol_name="range", leader="m-1", member_id=member
+            )
+            sync = wire.SyncGroupRequest(**of, protocol_type="consumer", protocol_name="range")
+            before, later = (
+                {"connection": f"10.0.0.1:9092-10.0.0.7:{port}-{processor}-{one}", "client_id": member}
+                for port, one in ((40_000 + processor, 1), (50_000 + processor, number))
+            )
+            began = request_line(asks, told, over_ms=500, **before) + request_line(
+                sync, wire.SyncGroupResponse(), over_ms=600, **before
+            )
+            beats = [(1_000 * at, before if at < 20 else later) for at in (*range(1, 20), *range(50, 60))]
+            answer = wire.HeartbeatResponse()
+            return began + b"".join(request_line(wire.HeartbeatRequest(**of), answer, over_ms=at, **by) for at, by in beats)
+
+        told = {number: findings(Read(lives("m-1", 0, number), lives("m-2", 1, number)).all) for number in (1, 7)}
+        assert [rule for rule, *_ in told[1] if rule in ("C-14", "T-04", "T-09")] == ["C-14"]
+        assert {member for rule, _, _, member in told[7] if rule == "T-04"} == {"m-1", "m-2"}
+
     def test_the_summary_says_what_such_a_log_cannot_show(self):
         assert any("stuck at the log's end is not seen" in sentence for sentence in Read(heartbeat(0)).reader.told())
 
