@@ -373,7 +373,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         scenarios=("restarts", "crashes", "coordinator-moved"),
         title="librdkafka repeats commits that found no coordinator, older ones after newer ones",
         protocol="The coordinator takes the offsets of a commit as they are; a lower one puts the position back.",
-        source="Seen in the frames here and in the laboratory (decisions.md); the line was not looked up.",
+        source="Seen in the frames here and in the laboratory (laboratory.md); the line was not looked up.",
         costs="If the partition moves before the next commit, its records are read again.",
         avoid="Synchronous commits.",
     ),
