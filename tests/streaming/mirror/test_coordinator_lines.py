@@ -461,6 +461,48 @@ class TestSentences:
         assert said("Startup complete.", "Elected as the group coordinator for partition 3 in epoch 0") == []
 
 
+LINE = (
+    "[2023-11-14 22:13:20,123] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3] Member m-1 in group g has failed, removing "
+    "it from the group. (org.apache.kafka.coordinator.group.GroupMetadataManager)"
+)
+
+
+class TestWrapped:
+    """What those who carry a log away put around a line."""
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            LINE,
+            f"2023-11-14T22:13:20.123000+00:00 AmazonMSK_cluster_Broker_1 {LINE}",
+            f"2023-11-14T22:13:20.123Z {LINE}",
+            f"2023-11-14T22:13:20.123456789Z stdout F {LINE}",
+            json.dumps({"timestamp": 1700000000123, "message": LINE, "logStream": "Broker-1"}),
+            json.dumps({"log": f"{LINE}\n", "stream": "stdout", "time": "2023-11-14T22:13:20.123456789Z"}),
+            json.dumps({"level": "INFO", "ts": "2023-11-14T22:13:20.123Z", "msg": LINE.partition("INFO ")[2]}),
+            f"Nov 14 22:13:20 kafka-1 kafka-server-start.sh[812]: {LINE}",
+            f"kafka-1  | {LINE}",
+            f"\x1b[32m{LINE}\x1b[0m",
+        ],
+        ids=[
+            "bare",
+            "CloudWatch",
+            "exported",
+            "Kubernetes",
+            "CloudWatch JSON",
+            "Docker",
+            "JSON layout",
+            "journal",
+            "compose",
+            "colours",
+        ],
+    )
+    def test_the_sentence_is_read(self, line):
+        [event] = story(f"{line}\n".encode())
+        assert (event["kind"], event["group"], event["member_id"]) == ("session_over", "g", "m-1")
+        assert event["at"][13:23] == ":13:20.123"
+
+
 class TestCommand:
     def test_replay_tells_the_story_and_that_no_rule_speaks(self):
         result = CliRunner().invoke(app, ["replay", str(SAID / "demo-4.3.log.xz")])
@@ -486,7 +528,18 @@ class TestCommand:
         assert [(event["member_id"], event["at"]) for event in joined] == [(event["member_id"], event["at"]) for event in lines]
         assert len(joined) >= 1
 
-    @pytest.mark.parametrize("part", ["Member ", " in group ", " ", "(kafka.", "[GroupId ", "static member with instance id "])
+    @pytest.mark.parametrize(
+        "part",
+        [
+            "Member ",
+            " in group ",
+            " ",
+            "(kafka.",
+            "[GroupId ",
+            "static member with instance id ",
+            "Preparing to rebalance group g in state S with old generation 1 (reason: ; client reason: ",
+        ],
+    )
     def test_a_line_of_megabytes_costs_no_more_than_one_of_a_sentence(self, part):
         """Patterns that try each place of it would need hours."""
         assert said(part * (4_000_000 // len(part))) == []

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import lzma
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from statistics import median
@@ -392,6 +393,19 @@ class TestHostile:
         assert found == [heartbeat(0)[:-1]]
         assert counts["lines of more than 16 MiB"] == 1
         assert scanner._rest_size == 0
+
+    def test_100_megabytes_without_a_line_end_need_no_more_memory_than_the_longest_line(self):
+        counts: Counter[str] = Counter()
+        scanner = Scanner(counts)
+        tracemalloc.start()
+        try:
+            found = [line for _ in range(100) for line in scanner.feed(b"".join([b'"requestApiKey":12,'] * 53_000))]
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        found += [*scanner.feed(b"\n" + heartbeat(0)), *scanner.finish()]
+        assert (found, counts["lines of more than 16 MiB"]) == ([heartbeat(0)[:-1]], 1)
+        assert peak < 3 * scan.LONGEST_LINE
 
     def test_deep_nesting_is_counted(self):
         line = heartbeat(0).replace(b'"request":{', b'"request":' + b'{"a":' * 100_000 + b"{")
