@@ -13,7 +13,7 @@ from rich.text import Text
 from coordinator_model.finding import Finding, Status, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.trackers.rebalance_causes import NOT_SEEN, PARTITIONS_ADDED
-from coordinator_model.groups.rebalance_recorder import SERVED
+from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, SERVED
 from coordinator_model.wording import begin, counted
 from streaming.published.records import Json
 from streaming.published.sentences import held_up, milliseconds, repeated, told
@@ -125,8 +125,10 @@ def _began(event: Json) -> str:
 def _finished(event: Json) -> str:
     members = event["members"]
     reached = f"{number_name(event)} {event['to_generation']}, " if event["to_generation"] is not None else ""
+    is_known = members or "source" not in event or event["ended"] == NO_MEMBERS  # lines of Kafka 2.0 name no members
+    how_many = counted(len(members), "member") if is_known else "members that no line names"
     facts = [
-        f"{begin(reached)}{counted(len(members), 'member')}, after {milliseconds(event['took_ms'])}",
+        begin(f"{reached}{how_many}, after {milliseconds(event['took_ms'])}"),
         "" if event["ended"] == SERVED else event["ended"],
         _joined_in(event),
         held_up(event),
