@@ -87,7 +87,13 @@ class Scene:
             "reach_timeout_s": 30,
         }
         file = self.folder / f"{process}.toml"
-        further = {MONITOR: "[lag]\nenabled = true\n", NOTIFY: '[notify.stdout]\n[traces]\nendpoint = "http://127.0.0.1:1"\n'}
+        address = self.folder / "digest-url"
+        address.write_text("http://127.0.0.1:1/")
+        address.chmod(0o600)
+        further = {
+            MONITOR: "[lag]\nenabled = true\n",
+            NOTIFY: f'[notify.stdout]\n[notify.digest.weekly]\nurl_file = "{address}"\n[traces]\nendpoint = "http://127.0.0.1:1"\n',
+        }
         file.write_text(
             "[kafka]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in kafka.items()) + further.get(process, "")
         )
