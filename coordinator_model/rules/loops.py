@@ -100,6 +100,14 @@ def _most_frequent(rebalances: tuple[Rebalance, ...]) -> list[tuple[Rebalance, i
     return sorted((known for known in starters if 2 * known[1] >= most), key=lambda known: -known[1])
 
 
+def _by_whom(most: list[tuple[Rebalance, int]]) -> str:
+    """Return who started how many rebalances, as text; of more clients than fit, how many are left out."""
+    each = [f"{the_client(newest.starter.actor)} started {started}" for newest, started in most[:_NAMED]]
+    if len(most) > _NAMED:
+        each.append(f"{counted(len(most) - _NAMED, 'other client')} at least half as many")
+    return " and ".join(each)
+
+
 def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     timeline, now_us = group.rebalance_history, rebalanced.newest.proven_us
     window_us = _window_us(group)
@@ -111,18 +119,20 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         severity, why = Severity.ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
     elif most and most[0][1] >= _STUCK_LOOP and most[0][1] * 2 >= len(timeline.rebalances):
         severity = Severity.WARNING if most[0][0].starter.cause in _MILD else Severity.ERROR
-        each = " and ".join(f"{the_client(newest.starter.actor)} started {started}" for newest, started in most[:_NAMED])
-        why = f"of the last {len(timeline.rebalances)}, {each}"
+        why = f"of the last {len(timeline.rebalances)}, {_by_whom(most)}"
     elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * max(members, starters) + 2):
         ids = f" and of {starters} ids that started them" if starters > members else ""
         severity, why = Severity.WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
     else:
         return None
+    observed = _told(timeline.rebalances)
+    if most and most[0][1] > 1 and _by_whom(most) not in why:
+        observed += f"; of {len(timeline.rebalances)}, {_by_whom(most)}"
     frames = [rebalance.starter.frame for rebalance in first_and_last(timeline.rebalances)]
     return Breach(
         "",
         f"Group {group.name} rebalanced {count} times in {window_us // MINUTE_US} minutes: {why}.",
-        _told(timeline.rebalances),
+        observed,
         captured(*frames, rebalanced.newest.proof),
         generation=rebalanced.newest.generation,
         severity=severity,

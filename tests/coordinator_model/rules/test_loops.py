@@ -88,6 +88,28 @@ def test_R_06_warns_of_more_rebalances_than_restarts_explain(talk: Conversation)
     assert talk.rules() == ["R-06"]
 
 
+def test_R_06_names_both_leaders_that_rejoin_in_turn(talk: Conversation) -> None:
+    alternating(talk, 10)
+    talk.settle()
+    finding = talk.the("R-06")
+    assert finding.client_id is None
+    assert finding.observed.count(" started 5") == 2
+
+
+def test_R_06_says_how_many_starters_it_does_not_name(talk: Conversation) -> None:
+    a, b = settled(talk, ("a", "b"))
+    many, generation = [talk.client(f"bad-{number}") for number in range(6)], 3
+    for number in range(30):
+        generation += 1
+        arrives(talk, many[number % 6], [a, b], generation)
+        talk.wait(2_000)
+    talk.settle()
+    finding = talk.the("R-06")
+    assert finding.client_id is None
+    assert finding.observed.count(" started ") == 4
+    assert finding.observed.endswith("2 other clients at least half as many")
+
+
 def test_R_06_counts_members_not_rebalances_that_nobody_is_known_to_have_started(talk: Conversation) -> None:
     clients = settled(talk)
     for generation in range(4, 40):
