@@ -511,6 +511,24 @@ def test_a_kind_that_is_known_already_is_no_news() -> None:
     assert talk.model.changed_groups() == []
 
 
+def test_heartbeats_of_a_group_that_is_first_seen_in_mid_life_are_no_news_either() -> None:
+    """Such groups are what a monitor sees first, and some do not rebalance for weeks."""
+    talk = Conversation()
+    members = [talk.client(name) for name in "ab"]
+    for member in members:
+        member.member_id, member.generation = member.name, 7
+    for _ in range(3):
+        for member in members:
+            talk.heartbeat(member)
+        talk.wait(ms=3_000)
+    (before,) = [group.as_json() for group in talk.model.changed_groups()]
+    assert (before["learning"], before["generation"]) == ("first seen in mid-life", 7)
+    for member in members:
+        talk.heartbeat(member)
+    assert talk.model.changed_groups() == []
+    assert talk.findings == []
+
+
 @pytest.mark.parametrize(("error", "epoch"), [(69, 0), (25, 3), (0, -1)])
 def test_a_refused_heartbeat_of_the_consumer_protocol_tells_no_kind_and_neither_does_a_leave(error: int, epoch: int) -> None:
     talk = Conversation()

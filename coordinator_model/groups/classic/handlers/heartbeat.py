@@ -34,7 +34,7 @@ def asks_steadily(group: ClassicGroup, exchange: Exchange, member: Member) -> bo
     """Return True if a request says nothing new and came in its member's usual pace: only the member's times change then."""
     return (
         exchange.api_key == HEARTBEAT
-        and exchange.generation == member.joined
+        and member.joined in {None, exchange.generation}
         and exchange.instance_id == member.instance_id
         and exchange.key[0] == member.actor.connection
         and member.removed is None
@@ -58,21 +58,34 @@ def ask_steadily(group: ClassicGroup, exchange: Exchange, member: Member) -> tup
 
 def is_steady(group: ClassicGroup, exchange: Exchange, member: Member, body: Any) -> bool:
     """Return True if a response shows nothing new, and nothing was open that it could settle: see :func:`answer_steadily`."""
-    if exchange.api_key != HEARTBEAT or body.error_code or not group.generations:
+    if exchange.api_key != HEARTBEAT or body.error_code:
         return False
-    newest = group.generations[-1]
+    newest = group.newest_generation
     return (
-        newest.generation == exchange.generation
-        and newest.roster is not None
-        and member.id in newest.roster
+        _is_known(group, exchange, member, newest)
         and is_coordinator(group, exchange.broker)
         and member.removed is None
         and member.rejoin_asked_us is None
-        and not (member.leaving or newest.told or group.member_identity.alert)
+        and not (member.leaving or (newest is not None and newest.told) or group.member_identity.alert)
         and group.state in _SERVED
         and not group.coordinator_changes.is_away
         and not (exchange.silence_us or body.throttle_time_ms)
         and exchange.res_us - exchange.inv_us <= SLOW_US
+    )
+
+
+def _is_known(group: ClassicGroup, exchange: Exchange, member: Member, newest: Generation | None) -> bool:
+    """Return True if the member is in the roster of its generation or, where that was not captured, was served in it before."""
+    if newest is not None and newest.generation != exchange.generation:
+        return False
+    if newest is not None and newest.roster is not None:
+        return member.id in newest.roster
+    return (
+        group.generation_seen == exchange.generation
+        and group.settled
+        and member.proven_us is not None
+        and member.fenced_us is None
+        and not group.loading_near(exchange.broker, exchange.res_us)
     )
 
 
