@@ -104,7 +104,7 @@ screenshots: setup ## Run the demo, and take the pictures of its page that the d
 	@$(BIN)/python -m tests.screenshots $(ARGS)
 
 .PHONY: bench soak bench-decode bench-model bench-tap bench-replay bench-log bench-page bench-report bench-events
-bench: setup ## Latency, highest rate and catching up over 10,000 groups, beside an empty model and one row per group
+bench: setup ## Latency, highest rate and catching up beside an empty model and one row per group; then partitions and groups, side by side
 	@$(BIN)/python -m tests.bench.job $(ARGS)
 soak: setup ## Two hours of steady load; fails if memory, threads, file handles or checkpoint grew (ARGS="--minutes 30")
 	@$(BIN)/python -m tests.bench.soak $(ARGS)

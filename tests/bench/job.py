@@ -1,12 +1,14 @@
 """The job under load: latency from capture to readable finding, highest rate, catching up, memory and checkpoint. ``make bench``.
 
     python -m tests.bench.job [--rates 0,1000,5000,20000] [--groups 10000] [--modes real,empty,rows] [--seconds 20] [--quality]
+                              [--sizes 1x10000,4x10000,16x10000,64x10000,4x1000,4x100000]
 
 Broker, load, job and reader run on this machine. Each mode is the same pipeline: the real model; an empty one that only reports marked
 frames, which is the engine's own limit; one state row per group, the natural alternative to one per partition; and, if asked for, the
 same model in a ``StatefulProcessor``. The load is steady
 heartbeats with breaches among them that are certain from two frames alone (rule M-08), so that nothing waits for other frames. Latency
-is the reader's clock when it has the finding, minus the capture time of the frame.
+is the reader's clock when it has the finding, minus the capture time of the frame. Then the real model at one rate over several sizes, so
+that what grows with partitions and with groups stands side by side.
 
 The traps. On a shared machine seconds do not travel: so every step also tells how many cores each process took, how many went to
 others, and how long a turn of a bare loop takes, and ``--results`` keeps it all as JSON lines. And a JVM takes a minute of load to compile
@@ -49,6 +51,19 @@ FAR_BEHIND_S = 10.0  # a mode with more than that unread at the end of a step is
 STUCK_S = 300.0
 MEASURED = ("JVM", "worker", "driver", "checks")
 MODES = ("real", "empty", "rows", "processor")
+SIZES = "1x10000,4x10000,16x10000,64x10000,4x1000,4x100000"
+SIZES_RATE = 5_000  # frames a second at each size
+
+
+class Size(NamedTuple):
+    partitions: int
+    groups: int
+
+    @classmethod
+    def parse(cls, text: str) -> Size:
+        """From ``PARTITIONSxGROUPS``."""
+        partitions, groups = text.split("x")
+        return cls(int(partitions), int(groups))
 
 
 class Seen(NamedTuple):
@@ -175,17 +190,20 @@ def monitor_and_model(mode: str) -> tuple[type[Monitor], type[Any]]:
 
 
 @contextlib.contextmanager
-def running(mode: str, broker: Broker, folder: Path, options: argparse.Namespace) -> Iterator[Bench]:
-    """A monitor of this mode that has read the forming of all groups."""
-    prefix = f"bench-{mode}"
+def running(mode: str, name: str, broker: Broker, folder: Path, options: argparse.Namespace) -> Iterator[Bench]:
+    """A monitor of this mode that has read the forming of all groups.
+
+    :param name: of its topics and files.
+    """
+    prefix = f"bench-{name}"
     config = MonitorConfig(
         kafka={"bootstrap_servers": broker.internal},
         topics={
             "mirror": prefix,
             **{kind: f"{prefix}-{kind}" for kind in ("findings", "groups", "events", "status", "dead_letters", "quality")},
         },
-        job={"checkpoint": folder / mode, "log_file": folder / f"{mode}.log", **dict(each.split("=", 1) for each in options.job)},
-        quality={"enabled": options.quality, "docs": folder / f"{mode}-docs"},
+        job={"checkpoint": folder / name, "log_file": folder / f"{name}.log", **dict(each.split("=", 1) for each in options.job)},
+        quality={"enabled": options.quality, "docs": folder / f"{name}-docs"},
     )
     broker.create_topic(prefix, options.partitions)
     mirror = prepare(config)
@@ -229,6 +247,31 @@ def measure(bench: Bench, options: argparse.Namespace, tell: Callable[[dict[str,
         bench.drain()
     if options.backlog:
         tell(bench.step("catching up", do="backlog", frames=options.backlog))
+
+
+def measure_size(bench: Bench, size: Size, options: argparse.Namespace) -> dict[str, Any]:
+    """One step at :data:`SIZES_RATE`."""
+    command = {"do": "steady", "rate": SIZES_RATE}
+    bench.command(**command, seconds=options.warm_up + SETTLE_S)
+    return bench.step(f"{size.partitions} partitions, {size.groups:,} groups", **command, seconds=options.seconds)
+
+
+def size_table(results: dict[Size, dict[str, Any]]) -> Table:
+    shown = Table(title=f"{SIZES_RATE:,} frames/s over several sizes", box=None, title_justify="left")
+    headings = ("partitions", "groups", "p50 s", "p99 s", "batch ms", "batches", "behind", "JVM", "worker", "others")
+    for heading in (*headings, "state MiB", "writes MiB/s", "worker MiB"):
+        shown.add_column(heading, justify="right")
+    for size, result in results.items():
+        shown.add_row(
+            str(size.partitions),
+            f"{size.groups:,}",
+            *(str(result[key]) for key in ("p50_s", "p99_s", "batch_ms", "batches", "behind")),
+            *(f"{result['cores'][role]:.2f}" for role in ("JVM", "worker", "others")),
+            str(result["state_mib"]),
+            str(result["written_mib_s"]),
+            str(result["memory_mib"]["worker"]),
+        )
+    return shown
 
 
 def table(results: list[dict[str, Any]]) -> Table:
@@ -312,6 +355,13 @@ def main() -> None:
     parser.add_argument(
         "--light", type=int, default=500, metavar="GROUPS", help="of a small Kafka, measured first; 0: leave that out"
     )
+    parser.add_argument(
+        "--sizes",
+        type=lambda text: [Size.parse(size) for size in text.split(",") if size],
+        default=SIZES,
+        metavar="PARTITIONSxGROUPS,…",
+        help=f"measured side by side at {SIZES_RATE:,} frames a second; '': leave that out (default: %(default)s)",
+    )
     parser.set_defaults(speed=1.0, behind_s=0.0)
     add_common(parser)
     options = parser.parse_args()
@@ -319,8 +369,7 @@ def main() -> None:
         parser.error(f"unknown mode {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
     results: list[dict[str, Any]] = []
 
-    def tell(result: dict[str, Any]) -> None:
-        results.append(result)
+    def keep(result: dict[str, Any]) -> None:
         say(
             f"{result['mode']} {result['step']}: {result['frames_per_s']:,} frames/s, p50 {result['p50_s']} s, p99 {result['p99_s']} s"
         )
@@ -328,20 +377,32 @@ def main() -> None:
             with options.results.open("a") as file:
                 file.write(json.dumps(result) + "\n")
 
+    def tell(result: dict[str, Any]) -> None:
+        results.append(result)
+        keep(result)
+
     with Broker() as broker, tempfile.TemporaryDirectory(prefix="rebalance-monitor-bench-") as folder:
         small = light(broker, Path(folder), options) if options.light else []
         if options.results and small:
             with options.results.open("a") as file:
                 file.writelines(json.dumps({"step": "light", **each}) + "\n" for each in small)
         for mode in options.modes:
-            with running(mode, broker, Path(folder), options) as bench:
+            with running(mode, mode, broker, Path(folder), options) as bench:
                 measure(bench, options, tell)
+        by_size: dict[Size, dict[str, Any]] = {}
+        for size in options.sizes:
+            options.partitions, options.groups = size
+            with running("real", f"real-{size.partitions}-{size.groups}", broker, Path(folder), options) as bench:
+                by_size[size] = measure_size(bench, size, options)
+                keep(by_size[size])
     console = Console(width=None if sys.stdout.isatty() else 160)
     if small:
         console.print(shown(small, options.light))
     if results:
         console.print(table(results))
         console.print(sizes(results))
+    if by_size:
+        console.print(size_table(by_size))
 
 
 if __name__ == "__main__":

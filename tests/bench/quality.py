@@ -3,7 +3,7 @@
     python -m tests.bench.quality [--rate 5000] [--groups 1000] [--suite FILE]
 
 CPU time, not time: what else runs on the machine shows little. What Spark adds by reading the topic a second time is the difference
-between two runs of ``python -m tests.bench.job --modes real --rates 5000 --ahead 0 --backlog 0``, with and without ``--quality``.
+between two runs of ``python -m tests.bench.job --modes real --rates 5000 --ahead 0 --backlog 0 --sizes ""``, with and without ``--quality``.
 """
 
 from __future__ import annotations

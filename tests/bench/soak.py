@@ -65,7 +65,7 @@ def main() -> int:
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-monitor-soak-")))
-        bench = stack.enter_context(running("real", broker, folder, options))
+        bench = stack.enter_context(running("real", "soak", broker, folder, options))
         began = time.monotonic()
         while (elapsed := time.monotonic() - began) < 60 * options.minutes:
             for found in stretch(bench, options.rate):

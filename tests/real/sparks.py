@@ -43,7 +43,7 @@ TESTS: Final = {
 }
 UPGRADE: Final = "upgrade"
 BENCH: Final = "bench"
-LOAD: Final = ("--light", "0", "--rates", "20000", "--modes", "real", "--backlog", "0")
+LOAD: Final = ("--light", "0", "--rates", "20000", "--modes", "real", "--backlog", "0", "--sizes", "")
 
 
 def passes(python: Path, tests: tuple[str, ...]) -> bool:
