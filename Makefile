@@ -48,6 +48,7 @@ lint: .venv/.tools ## Style and types, without Java and Spark
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --config-file tests/mypy.ini
 
 .PHONY: docs
 docs: setup ## Write the rule catalogue and the protocol anew from the code

@@ -125,7 +125,7 @@ class Scene:
         try:
             sink.write(tick(time.time_ns() // 1000))
             wait_for(lambda: not sink.buffered or sink.trouble, "the record is taken or refused")
-            return (2, sink.trouble) if sink.buffered else (0, "")
+            return (2, str(sink.trouble)) if sink.buffered else (0, "")
         finally:
             sink.close(1)
 

@@ -141,7 +141,7 @@ def test_that_a_topic_is_missing_is_said_on_the_page_until_it_is_there(kafka, tm
 def test_events_are_read_from_four_hours_ago_on_and_their_topic_may_come_late(kafka, publish, monkeypatch):
     monkeypatch.setattr(source, "_ASK_AGAIN_S", 0.2)
     publish([])
-    names = TopicNames(*(TOPICS[name] for name in ("groups", "findings", "status")), "web-events", "web-lag")
+    names = TopicNames(TOPICS["groups"], TOPICS["findings"], TOPICS["status"], "web-events", "web-lag")
     state = PageState()
     with TopicsSource(state, lambda: {"bootstrap.servers": kafka.internal}, names):
         wait_until(lambda: state.complete and state.no_events)

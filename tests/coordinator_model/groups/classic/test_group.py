@@ -14,7 +14,9 @@ from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conv
 
 
 def group_of(talk: Conversation) -> ClassicGroup:
-    return talk.model.groups.opened(("c1", talk.group))[0]
+    group, _ = talk.model.groups.opened(("c1", talk.group))
+    assert isinstance(group, ClassicGroup)
+    return group
 
 
 def follower(talk: Conversation, name: str) -> Client:

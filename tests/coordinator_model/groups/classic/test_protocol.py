@@ -323,11 +323,11 @@ def _moments_of_ends(api_key: int) -> Iterator[Moment]:
             yield Moment(sender, generation, frozenset(), version, release, phase, held=True)
 
 
-def seen(row: Row | None, moment: Moment) -> tuple[frozenset[int], frozenset[Effect]] | None:
+def seen(row: Row | None, moment: Moment) -> tuple[frozenset[int], frozenset[str]] | None:
     """What a row says of a moment. That a join phase begins shows only where none runs."""
     if row is None:
         return None
-    return row.answers, row.effects - ({Effect.PREPARES} if moment.phase == "P" else set())
+    return row.answers, row.effects - ({Effect.PREPARES} if moment.phase == "P" else frozenset())
 
 
 def means_the_same(decided: list[tuple[int, Moment]], table: tuple[Row, ...], index: int, changed: Row | None) -> bool:
