@@ -39,6 +39,15 @@ test-all: setup ## The same, the mills of the model, and short runs of the labor
 quick: .venv/.tools ## The tests of the model alone, without Java and Spark, in two minutes
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not mill" tests/coordinator_model tests/test_golden.py tests/test_layers.py $(ARGS)
 
+# Without the test that judges speed, since tracing slows it down.
+.PHONY: coverage
+coverage: .venv/.tools ## How much of the model its own tests run; fails below the floor in pyproject.toml
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not long and not mill" -k "not faster_than_it_comes" tests/coordinator_model \
+	    tests/test_golden.py tests/test_layers.py $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --skip-covered --include "coordinator_model/*"
+
 .PHONY: lint format
 format: .venv/.tools ## Bring the code into its form, and mend what can be mended
 	@$(BIN)/ruff format .

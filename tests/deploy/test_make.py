@@ -73,7 +73,7 @@ def test_tests_do_not_wait_for_a_checker_of_style_or_types(checkout):
     assert "ruff" not in told
 
 
-@pytest.mark.parametrize("target", ["lint", "format", "quick"])
+@pytest.mark.parametrize("target", ["lint", "format", "quick", "coverage"])
 def test_style_and_the_models_tests_need_no_java(checkout, target):
     assert "setup.sh" not in said(["make", "-n", target], checkout)
     (checkout / ".venv" / ".ready").unlink()
