@@ -1,14 +1,19 @@
 """Client libraries through one tap that rewrites, before brokers whose advertised names nobody but the tap resolves.
 
     python -m tests.real.rewriting kafka-clients confluent-kafka …
+    python -m tests.real.rewriting --direct sarama rdkafka …
 
 Three brokers, which the tap speaks TLS to. The clients live through a rolling restart, a broker that is killed, leaders that are elected
 anew, a broker that moves to other ports, and a fourth broker. After each step every group has to commit further. All the while the
 kernel's table of connections is read: a connection of a client to anything but the tap is a failure.
+
+``--direct`` is the control: the same steps without a tap, at brokers that advertise where they are. A library that stands still there does
+so by itself.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import subprocess
@@ -16,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +75,10 @@ class Brokers:
         return KafkaAdminClient(bootstrap_servers=self.cluster.internal.split(","))
 
     def move(self, node_id: int) -> None:
-        """Restart a broker on another port."""
+        """Restart a broker on other ports, but for the one that nobody but this program and the brokers use."""
         broker = self.cluster.brokers[node_id - 1]
         broker.stop()
-        broker._ports[LISTENER] = free_port()
+        broker._ports |= {LISTENER: free_port(), "PLAINTEXT": free_port()}
         broker._advertised[LISTENER] = f"broker-{node_id}{SUFFIX}:{broker._ports[LISTENER]}"
         broker.start()
 
@@ -101,6 +106,15 @@ def tap(brokers: Brokers, folder: Path) -> Iterator[tuple[str, range]]:
         process.wait(60)
         watch.kill()
         watch.wait()
+
+
+@contextlib.contextmanager
+def direct(brokers: Brokers, _: Path) -> Iterator[tuple[str, range]]:
+    """No tap; gives the addresses where clients begin, and any port for the brokers behind them."""
+    yield brokers.cluster.bootstrap, range(1, 65_536)
+
+
+Way = Callable[[Brokers, Path], contextlib.AbstractContextManager[tuple[str, range]]]
 
 
 class Watch:
@@ -204,15 +218,15 @@ def produced(bootstrap: str, topics: list[str]) -> Iterator[None]:
         assert producer.flush(60) == 0, "records could not be produced through the tap"
 
 
-def live_through(libraries: Sequence[Library], folder: Path) -> tuple[list[str], Watch, list[Any]]:
-    """All steps; returns what stood still, what was watched, and the mirror."""
+def live_through(libraries: Sequence[Library], way: Way, folder: Path) -> tuple[list[str], Watch]:
+    """All steps; returns what stood still, and what was watched."""
     brokers = Brokers(folder / "certificates")
     for library in libraries:
         library.command()
     with brokers.cluster, contextlib.ExitStack() as stack:
         stack.callback(brokers.fourth.close)
         brokers.cluster.brokers[0].create_topic("orders", 6, replicas=3)
-        bootstrap, ports = stack.enter_context(tap(brokers, folder))
+        bootstrap, ports = stack.enter_context(way(brokers, folder))
         time.sleep(3)
         topics = ["orders"]
         stack.enter_context(produced(bootstrap, topics))
@@ -246,20 +260,24 @@ def live_through(libraries: Sequence[Library], folder: Path) -> tuple[list[str],
         for driver in run.drivers:
             driver.close()
         time.sleep(2)
-        return still, watch, raw_topic(brokers.cluster.internal, "rebalance-mirror")
+        if way is tap:
+            print(f"{len(raw_topic(brokers.cluster.internal, 'rebalance-mirror'))} records in the mirror")
+        return still, watch
 
 
 def main() -> int:
-    names = sys.argv[1:] or ["confluent-kafka", "kafka-python"]
-    chosen = [library for library in LIBRARIES if library.name in names]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("libraries", nargs="*", default=["confluent-kafka", "kafka-python"])
+    parser.add_argument("--direct", dest="way", action="store_const", const=direct, default=tap, help="without a tap")
+    options = parser.parse_args()
+    chosen = [library for library in LIBRARIES if library.name in options.libraries]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        still, watch, mirror = live_through(chosen, folder)
-        print((folder / "tap.log").read_text()[-6000:])
-        for driver_log in folder.glob("*.log"):
-            print(driver_log.name, driver_log.stat().st_size)
+        still, watch = live_through(chosen, options.way, folder)
+        for log in sorted(folder.glob("*.log")):
+            print(f"--- {log.name}", log.read_text()[-6000:], sep="\n")
     print(f"{watch.seen} connections looked at, elsewhere: {sorted(watch.elsewhere)}")
-    print(f"{len(mirror)} records in the mirror; stood still: {still}")
+    print(f"stood still: {still}")
     return 1 if still or watch.elsewhere else 0
 
 
