@@ -249,7 +249,7 @@ def test_the_values_in_the_documents_render_each_with_the_first():
     walk = (ROOT / "docs" / "deploying.md").read_text().partition("## On Kubernetes")[2].partition("## On a Spark cluster")[0]
     first, *more = [YAML(typ="safe").load(textwrap.dedent(block)) for block in re.findall(r"```yaml\n(.*?)```", walk, re.DOTALL)]
     kinds = [{one["kind"] for one in objects(rendered(merged(first, values)))} for values in ({}, *more)]
-    assert len(kinds) == 5
+    assert len(kinds) == 6
     assert set().union(*kinds) >= {"StatefulSet", "Deployment", "DaemonSet", "ServiceMonitor", "PrometheusRule", "NetworkPolicy"}
 
 
@@ -407,8 +407,8 @@ def test_every_value_does_something():
         )
     ]
     bases += [
-        merged(bases[0], {"kafka": MATRIX[case]["kafka"], "tap": {"producerSecret": "p", **MATRIX[case].get("tap", {})}})
-        for case in ("mutual TLS", "SASL and TLS")
+        merged(bases[0], {"kafka": MATRIX[case].get("kafka", {}), "tap": {"producerSecret": "p", **MATRIX[case].get("tap", {})}})
+        for case in ("mutual TLS", "SASL and TLS", "a tap that rewrites")
     ]
     whole = [tokens.sub("", rendered(base)) for base in bases]
     idle = []
