@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import subprocess
 import sys
 import tempfile
@@ -31,6 +30,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 
 from streaming.demo.broker import HOST, Broker, Cluster, free_port, guard
+from tests.bench.tap import wait_for_port
 from tests.certificates import Authority
 from tests.conformance.driver import Driver
 from tests.conformance.libraries import LIBRARIES, Library
@@ -69,10 +69,17 @@ class Brokers:
         bound = ",".join(f"{name}://{self.fourth.address(name)}" for name in self.fourth._protocols)
         self.fourth._properties |= {"process.roles": "broker", "listeners": bound}
 
-    @functools.cached_property
-    def admin(self) -> KafkaAdminClient:
-        """Not librdkafka's: that aborts the process when a broker ends during some calls."""
-        return KafkaAdminClient(bootstrap_servers=self.cluster.internal.split(","))
+    @contextlib.contextmanager
+    def admin(self) -> Iterator[KafkaAdminClient]:
+        """For one task: kafka-python's asks a group's coordinator where it once was, for good.
+
+        Not librdkafka's: that aborts the process when a broker ends during some calls.
+        """
+        admin = KafkaAdminClient(bootstrap_servers=self.cluster.internal.split(","))
+        try:
+            yield admin
+        finally:
+            admin.close()
 
     def move(self, node_id: int) -> None:
         """Restart a broker on other ports, but for the one that nobody but this program and the brokers use."""
@@ -100,6 +107,7 @@ def tap(brokers: Brokers, folder: Path) -> Iterator[tuple[str, range]]:
         process = subprocess.Popen(command, stderr=log)
     watch = guard(process.pid)
     try:
+        wait_for_port(address)  # some libraries give up if nobody listens when they start
         yield address, range(first, first + PORTS + 1)
     finally:
         process.terminate()
@@ -159,20 +167,23 @@ class Run:
     def committed(self) -> dict[str, int]:
         """Offsets committed by each group, all partitions together."""
         found = {}
-        for library in self._libraries:
-            with contextlib.suppress(KafkaError):
-                offsets = self._brokers.admin.list_group_offsets({library.name: None})[library.name]
-                found[library.name] = sum(max(one.offset, 0) for one in offsets.values())
+        with contextlib.suppress(KafkaError), self._brokers.admin() as admin:
+            for library in self._libraries:
+                with contextlib.suppress(KafkaError):
+                    offsets = admin.list_group_offsets({library.name: None})[library.name]
+                    found[library.name] = sum(max(one.offset, 0) for one in offsets.values())
         return found
 
     def live(self, what: str) -> list[str]:
         """Wait until every group has committed further; return those that have not."""
-        before, began = self.committed(), time.monotonic()
+        before: dict[str, int] = {}
+        began = time.monotonic()
         behind = [library.name for library in self._libraries]
         while behind and time.monotonic() - began < STEP_S:
-            time.sleep(0.5)
             now = self.committed()
+            before = now | before  # from the first reading that has the group
             behind = [name for name in behind if now.get(name, 0) <= before.get(name, 0)]
+            time.sleep(0.5)
         for driver in self.drivers:
             if driver.errors and driver.order["group"] in behind:
                 print(f"  {driver.client_id}: {driver.errors[-1]}; {driver.count('assigned')} assignments")
@@ -227,7 +238,6 @@ def live_through(libraries: Sequence[Library], way: Way, folder: Path) -> tuple[
         stack.callback(brokers.fourth.close)
         brokers.cluster.brokers[0].create_topic("orders", 6, replicas=3)
         bootstrap, ports = stack.enter_context(way(brokers, folder))
-        time.sleep(3)
         topics = ["orders"]
         stack.enter_context(produced(bootstrap, topics))
         run = Run(libraries, brokers, bootstrap, folder)
@@ -242,15 +252,16 @@ def live_through(libraries: Sequence[Library], way: Way, folder: Path) -> tuple[
         still += run.live("broker 2 killed")
         brokers.cluster.brokers[1].start()
         still += run.live("broker 2 is back")
-        with contextlib.suppress(KafkaError):  # none is needed
-            brokers.admin.elect_leaders(0)
+        with contextlib.suppress(KafkaError), brokers.admin() as admin:  # none is needed
+            admin.elect_leaders(0)
         still += run.live("leaders elected")
         brokers.move(3)
         still += run.live("broker 3 moved to other ports")
         brokers.fourth.start()
-        brokers.admin.create_topics(
-            [NewTopic("fresh", replica_assignments={0: [4], 1: [4]}, topic_configs={"min.insync.replicas": "1"})]
-        )
+        with brokers.admin() as admin:
+            admin.create_topics(
+                [NewTopic("fresh", replica_assignments={0: [4], 1: [4]}, topic_configs={"min.insync.replicas": "1"})]
+            )
         topics.append("fresh")
         for driver in run.drivers:
             driver.tell("subscribe", topics=["orders", "fresh"])
