@@ -265,7 +265,7 @@ def size_table(results: dict[Size, dict[str, Any]]) -> Table:
         shown.add_row(
             str(size.partitions),
             f"{size.groups:,}",
-            *(str(result[key]) for key in ("p50_s", "p99_s", "batch_ms", "batches", "behind")),
+            *("" if result[key] is None else str(result[key]) for key in ("p50_s", "p99_s", "batch_ms", "batches", "behind")),
             *(f"{result['cores'][role]:.2f}" for role in ("JVM", "worker", "others")),
             str(result["state_mib"]),
             str(result["written_mib_s"]),
