@@ -208,7 +208,7 @@ def _known_defects(rule: Rule, breach: Breach, group: GroupModel[Any], member: A
     )
     software = (
         known_defects.software_of(actor.software, actor.client_id, offered),
-        Software(known_defects.BROKER, tuple(group.broker_release)),
+        Software(known_defects.BROKER, group.broker_release),
     )
     return known_defects.quotes(rule.id, software, shown)
 
