@@ -59,13 +59,7 @@ def test_its_time_is_the_clocks_also_when_the_clock_changes() -> None:
 def week() -> Report:
     """Two groups, one of which has a finding and advice."""
     made = history.Group("deploys", [f"deploys-{number}" for number in range(3)])
-    for turn in range(4):
-        at_s = NOW_S - 2_000 + turn * 300
-        made.event("member_left", at_s, made.members[2])
-        made.rebalance(at_s, cause="member left", starter=2, join_s=8)
-        made.members[2] = made.members[2] | {"member_id": f"deploys-2-{turn}"}
-        made.event("member_joined", at_s + 20, made.members[2], new=True)
-        made.rebalance(at_s + 20, cause="new member", starter=2, join_s=8)
+    made.restarts()
     made.finding("R-01", "member never rejoins", "error", NOW_S - 30, 2)
     cheap = history.Group("cheap", ["cheap-1", "cheap-2"])
     cheap.rebalance(NOW_S - 300, cause="new member")

@@ -175,13 +175,7 @@ def test_known_defects_of_the_clients_releases_are_told_once(cheap):
 def restarted():
     """A group of which one process restarts under the same client id again and again, and costs all others a rebalance each time."""
     made = group("deploys")
-    for turn in range(4):
-        at_s = NOW_S - 2_000 + turn * 300
-        made.event("member_left", at_s, made.members[2])
-        made.rebalance(at_s, cause="member left", starter=2, join_s=8)
-        made.members[2] = made.members[2] | {"member_id": f"deploys-2-{turn}"}
-        made.event("member_joined", at_s + 20, made.members[2], new=True)
-        made.rebalance(at_s + 20, cause="new member", starter=2, join_s=8)
+    made.restarts()
     return made
 
 

@@ -114,6 +114,17 @@ class Group:
         )
         return end
 
+    def restarts(self, number=2, times=4):
+        """One process ends and comes back under its client id, again and again; each time costs the others two rebalances."""
+        for turn in range(times):
+            at_s = NOW_S - 2_000 + turn * 300
+            self.event("member_left", at_s, self.members[number])
+            self.rebalance(at_s, cause="member left", starter=number, join_s=8)
+            client = self.members[number]["client_id"]
+            self.members[number] = self.members[number] | {"member_id": f"{client}-{turn}"}
+            self.event("member_joined", at_s + 20, self.members[number], new=True)
+            self.rebalance(at_s + 20, cause="new member", starter=number, join_s=8)
+
     def stuck(self, at_s, missing):
         """A join phase that waits for some members, silent since it began."""
         self.event("rebalance_began", at_s, self.members[0], cause="member joined", from_generation=self.generation)

@@ -78,13 +78,7 @@ def test_a_join_without_an_id_ends_with_the_phase_and_makes_no_second_member():
 
 def test_a_group_has_advice_with_links_to_the_rebalances_that_prove_it():
     group = history.Group("deploys", ["a", "b", "c"])
-    for turn in range(4):
-        at_s = NOW_S - 2_000 + turn * 300
-        group.event("member_left", at_s, group.members[2])
-        group.rebalance(at_s, cause="member left", starter=2, join_s=8)
-        group.members[2] = group.members[2] | {"member_id": f"c-{turn}"}
-        group.event("member_joined", at_s + 20, group.members[2], new=True)
-        group.rebalance(at_s + 20, cause="new member", starter=2, join_s=8)
+    group.restarts()
     state = filled(group.records, clock=None, kept=ALL)
     with served(state) as (address, _):
         page = get(address, f"/groups/{state.groups['prod', 'deploys'].id}")
