@@ -108,6 +108,8 @@ class Bench:
             finding = json.loads(message.value())
             if finding["status"] == "open" and finding["rule"] in {"M-08", "B-00"}:
                 self.seen.append(Seen(now, now - microseconds(finding["opened_at"]) / 1e6))
+            elif finding["status"] == "open" and finding["rule"].startswith("V-"):
+                say(f"the load is not what it should be: {finding['summary']}")
 
     def command(self, meanwhile: Callable[[], None] = lambda: None, **command: object) -> dict[str, float]:
         """Let the load do something, and the job go on meanwhile."""

@@ -333,19 +333,19 @@ class Load:
         self._lively_at = [[1, 0] for _ in range(LIVELY)]  # generation, exchange
 
     def form(self) -> None:
-        """Let all groups join and sync."""
-        now_us = self.clock.now_us()
+        """Let all groups join and sync. Ticks go on, since the model takes ten seconds without any record for a loss."""
         by_group: dict[str, list[Member]] = defaultdict(list)
         for members in self._steady.values():
             for member in members:
                 by_group[member.group].append(member)
         for members in by_group.values():
-            self._put(round_of(members, 1, now_us, FIRST_EXCHANGE - 2))
+            self._put(round_of(members, 1, self.clock.now_us(), FIRST_EXCHANGE - 2))
             if len(self._extra[partition_of(members[0].group, self.partitions)]) >= 50:
-                self._send_extra(now_us)
+                self.idle()
+                self._send_extra(self.clock.now_us())
         for number in range(LIVELY):
-            self._rebalance(number, now_us)
-        self._send_extra(now_us)
+            self._rebalance(number, self.clock.now_us())
+        self._send_extra(self.clock.now_us())
 
     def steady(self, rate: float, seconds: float) -> None:
         began, before = time.time(), self.sent
