@@ -86,3 +86,26 @@ def test_steady_heartbeats_take_the_short_way() -> None:
         talk.live(members, 30)
         streams.told_for([task], 30)
     assert talk.findings == streams.findings == []
+
+
+@pytest.mark.parametrize("lost", ["all before", "records"])
+def test_steady_heartbeats_of_a_group_seen_from_mid_life_take_the_short_way(lost: str) -> None:
+    """Such groups are what a monitor sees first: none is published anew without news."""
+    talk, streams = Epochs(), Streams("flows")
+    members, task = [talk.member("a"), talk.member("b", "static")], streams.member("worker")
+    if lost == "records":
+        talk.joins(members[0], 3, foo(0))
+        talk.joins(members[1], 4, foo(1))
+        streams.enters(task, 4, (0, 1))
+        talk.gap()
+        streams.gap()
+    for client in (*members, task):
+        client.generation = 4
+    talk.live(members, 10)
+    streams.told_for([task], 10)
+    for each in (talk, streams):
+        each.model.discard_changes()
+    with patch.object(heartbeat, "_accepted", side_effect=AssertionError("the whole way")):
+        talk.live(members, 30)
+        streams.told_for([task], 30)
+    assert talk.model.changed_groups() == streams.model.changed_groups() == []
