@@ -21,12 +21,12 @@ from coordinator_model.wire.leading import leading_group
 from coordinator_model.wire.record import MIRRORED_API_KEYS, DecodedRecord, Kind, Loss, MirrorRecord, pack_loss, topics
 from streaming.mirror.client_software import Client, ClientSoftware
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, FrameReader, UnreadableError, bytes_up_to_acks, client_id
-from streaming.mirror.topic_names import IDS_SINCE, METADATA, READ_AT_MOST
+from streaming.mirror.topics import IDS_SINCE, METADATA, READ_AT_MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from streaming.mirror.topic_names import TopicNames
+    from streaming.mirror.topics import KnownTopics
 
 FRAME_CAP: Final = 1_000_000
 """Bytes of a frame that go to a topic: with key and envelope they fit into Kafka's default ``max.message.bytes``, 1,048,588."""
@@ -100,7 +100,7 @@ class Conversation:
         at_us: int,
         frame_cap: int = FRAME_CAP,
         on_opaque: Callable[[str], None] = lambda _: None,
-        topics: TopicNames | None = None,
+        topics: KnownTopics | None = None,
         software: ClientSoftware | None = None,
         on_answer: Callable[[int, int], None] = lambda _key, _version: None,
         on_login: Callable[[str], None] = lambda _: None,
@@ -368,9 +368,9 @@ class Conversation:
             return self._frame_cap
         if answered.api_key == _SASL_HANDSHAKE and answered.api_version == 0:
             return _HANDSHAKE_RESPONSE
-        return size if self._names_topics(answered, size) else RESPONSE_PREFIX
+        return size if self._tells_topics(answered, size) else RESPONSE_PREFIX
 
-    def _names_topics(self, answered: _Exchange, size: int) -> bool:
+    def _tells_topics(self, answered: _Exchange, size: int) -> bool:
         return (
             answered.api_key == METADATA and answered.api_version >= IDS_SINCE and self._topics is not None and size <= READ_AT_MOST
         )
@@ -405,7 +405,7 @@ class Conversation:
             self._write_to(self._groups if answered.held else answered.groups, record)
             if answered.held:
                 self._held.append(record)
-        elif len(head) == size and self._names_topics(answered, size):
+        elif len(head) == size and self._tells_topics(answered, size):
             self._note_topics(answered, head)
         elif answered.api_key == _SASL_HANDSHAKE and answered.api_version == 0 and len(head) == _HANDSHAKE_RESPONSE:
             _, error_code = _handshake_response(head)

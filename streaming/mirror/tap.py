@@ -24,7 +24,7 @@ from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import FRAME_CAP, Conversation
 from streaming.mirror.listener import TapError, written
 from streaming.mirror.tap_tls import TapTls
-from streaming.mirror.topic_names import TopicNames
+from streaming.mirror.topics import KnownTopics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,7 +91,7 @@ class Tap:
         self._shares_ports = shares_ports
         self._listeners = tuple(listeners)
         self._sink = sink
-        self._topics = TopicNames()
+        self._topics = KnownTopics()
         self._software = ClientSoftware()
         self._cluster = cluster
         self._frame_cap = frame_cap

@@ -18,7 +18,7 @@ from streaming.mirror.broker_log.coordinator_lines import MARK, CoordinatorLine,
 from streaming.mirror.broker_log.from_json import message_of
 from streaming.mirror.broker_log.scan import API_KEY, REQUEST
 from streaming.mirror.broker_log.times import LogTime, time_in, time_of
-from streaming.mirror.topic_names import METADATA
+from streaming.mirror.topics import METADATA
 
 _PREFIX_AT_MOST: Final = 2_000
 _MESSAGE_FIELDS: Final = ("message", "msg", "log", "@message")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.wire.record import MIRRORED_API_KEYS
 from streaming.mirror.broker_log.coordinator_lines import MARK
 from streaming.mirror.broker_log.times import time_in
-from streaming.mirror.topic_names import METADATA
+from streaming.mirror.topics import METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ from streaming.mirror.pcap.sockets import Sockets
 from streaming.mirror.pcap.tls.first_bytes import FirstBytes
 from streaming.mirror.pcap.tunnels import DEEPEST, unwrap
 from streaming.mirror.socket_event import SocketEvent
-from streaming.mirror.topic_names import TopicNames
+from streaming.mirror.topics import KnownTopics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -82,7 +82,7 @@ class CaptureReader:
         self._key_log = key_log
         self._brokers: set[Endpoint] = set()
         self._legs = Legs(self._mirrored)
-        self._topics = TopicNames()
+        self._topics = KnownTopics()
         self._software = ClientSoftware()
         self._first_look = FirstLook(ports)
         self._tcp = Reassembler(self._accept)

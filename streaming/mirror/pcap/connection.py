@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streaming.mirror.client_software import ClientSoftware
     from streaming.mirror.pcap.dedup import Leg
     from streaming.mirror.pcap.reassembly import Stream
-    from streaming.mirror.topic_names import TopicNames
+    from streaming.mirror.topics import KnownTopics
 
 Endpoint = tuple[str, int]
 
@@ -125,7 +125,7 @@ class CapturedConnection(Conversation):
         at_us: int,
         midway: bool,
         frame_cap: int,
-        topics: TopicNames,
+        topics: KnownTopics,
         software: ClientSoftware,
     ) -> None:
         broker = _written(endpoint)

@@ -25,7 +25,7 @@ _SEEN_AT_MOST: Final = 1_024
 _NO_ID: Final = bytes(16)
 
 
-class TopicNames:
+class KnownTopics:
     """The names of a cluster's topics, as far as they were seen."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_topics
 from streaming.mirror.anonymised import Anonymiser
-from streaming.mirror.topic_names import READ_AT_MOST, TopicNames, topics_in
+from streaming.mirror.topics import READ_AT_MOST, KnownTopics, topics_in
 from tests.streaming.mirror.test_conversation import METADATA, Talk, other_request, sized
 
 ORDERS, PAYMENTS = uuid.UUID(int=0xA5), uuid.UUID(int=0xB6)
@@ -49,7 +49,7 @@ class Followed(Talk):
     """A connection whose client asks for Metadata."""
 
     def __init__(self, **options) -> None:
-        super().__init__(**{"topics": TopicNames(), **options})
+        super().__init__(**{"topics": KnownTopics(), **options})
         self.asked = 0
 
     def passes_by(self, topics, version=12, **fields) -> None:
@@ -97,7 +97,7 @@ def test_a_topic_that_is_made_again_has_another_id():
 
 
 def test_connections_of_a_capturer_share_what_they_saw():
-    shared = TopicNames()
+    shared = KnownTopics()
     for expected in (1, 0):
         talk = Followed(topics=shared)
         talk.passes_by([(ORDERS, "orders")])
@@ -123,7 +123,7 @@ def test_a_response_that_ends_anywhere_tells_nothing_wrong():
     frame = metadata([(ORDERS, "orders"), (PAYMENTS, "payments")])
     whole = topics_in(frame, 12)
     for end in range(len(frame)):
-        assert TopicNames().read(frame[:end], 12).items() <= whole.items()
+        assert KnownTopics().read(frame[:end], 12).items() <= whole.items()
 
 
 def test_an_anonymised_fact_has_the_pseudonym_of_the_topic():
