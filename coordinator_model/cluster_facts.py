@@ -1,4 +1,4 @@
-"""What is known of clusters beside their groups: the releases of their brokers, which addresses are one, and the names of topics.
+"""What is known of clusters beside their groups: the releases of their brokers, which addresses are one, and their topics.
 
 None of them is needed: the model says less without them, and names a topic by its id.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.cluster_nodes import ClusterNodes
 from coordinator_model.releases import Release, first_release, new_in
@@ -57,15 +57,23 @@ def _release_in(body: bytes, api_version: int) -> Release | None:
     return None if answer.error_code else release_shown(highest) or older_release_shown(highest)
 
 
+class PartitionCount(NamedTuple):
+    """How many partitions a topic has."""
+
+    partitions: int  #: 0 if there is no such topic any more
+    since_us: int  #: since when it is known to have as many
+
+
 class ClusterFacts:
     """Facts about clusters that the groups of a partition share."""
 
-    __slots__ = ("_releases", "_topic_names", "nodes")
+    __slots__ = ("_partitions", "_releases", "_topic_names", "nodes")
 
     def __init__(self) -> None:
         self.nodes = ClusterNodes()
         self._releases: dict[tuple[str, str], Release] = {}
         self._topic_names: dict[tuple[str, str], str] = {}
+        self._partitions: dict[tuple[str, str], PartitionCount] = {}  # by cluster and name of topic
 
     def saw_versions(self, cluster: str, broker: str, frame: bytes, api_version: int) -> None:
         """Take over what an ApiVersions response shows. The newest counts: the broker may have been replaced by an older one."""
@@ -87,8 +95,19 @@ class ClusterFacts:
         """Take over names of topics; beyond a number of them the oldest are dropped."""
         for topic_id, name in names.items():
             self._topic_names[cluster, topic_id] = name
-        while len(self._topic_names) > TOPICS_KEPT:
-            del self._topic_names[next(iter(self._topic_names))]
+        _limit(self._topic_names)
+
+    def learn_partitions(self, cluster: str, counts: Mapping[str, int], at_us: int) -> None:
+        """Take over how many partitions topics have; beyond a number of topics the oldest are dropped."""
+        for topic, count in counts.items():
+            known = self._partitions.pop((cluster, topic), None)
+            since_us = at_us if known is None or known.partitions != count else known.since_us
+            self._partitions[cluster, topic] = PartitionCount(count, since_us)
+        _limit(self._partitions)
+
+    def partition_count(self, cluster: str, topic: str) -> PartitionCount | None:
+        """Return how many partitions a topic has, None if that is not known."""
+        return self._partitions.get((cluster, topic))
 
     def topic_name(self, cluster: str, topic_id: str) -> str | None:
         """Return the name of a topic, None if it is not known."""
@@ -104,14 +123,22 @@ class ClusterFacts:
             [[*key, *release] for key, release in self._releases.items()],
             [[*key, name] for key, name in self._topic_names.items()],
             self.nodes.pack(),
+            [[*key, *count] for key, count in self._partitions.items()],
         ]
 
     def fill(self, packed: list[Any]) -> None:
         """Take over what :meth:`pack` returned."""
-        releases, topic_names, *nodes = packed
+        releases, topic_names, *later = packed
         for cluster, broker, major, minor in releases:
             self._releases[cluster, broker] = (major, minor)
         for cluster, topic_id, name in topic_names:
             self._topic_names[cluster, topic_id] = name
-        if nodes:  # earlier releases did not store them
-            self.nodes.fill(nodes[0])
+        if later:  # earlier releases did not store them
+            self.nodes.fill(later[0])
+        for cluster, topic, count, since_us in later[1] if len(later) > 1 else ():
+            self._partitions[cluster, topic] = PartitionCount(count, since_us)
+
+
+def _limit(kept: dict[tuple[str, str], Any]) -> None:
+    while len(kept) > TOPICS_KEPT:
+        del kept[next(iter(kept))]

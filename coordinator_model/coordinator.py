@@ -113,7 +113,9 @@ class Coordinator:
         elif kind is not Kind.GAP:
             self.record_counts[kind.value] += 1
             if kind is Kind.TOPICS:
-                self._facts.learn_topics(record.cluster, unpack_topics(record.frame))
+                names, partitions = unpack_topics(record.frame)
+                self._facts.learn_topics(record.cluster, names)
+                self._facts.learn_partitions(record.cluster, partitions, record.at_us)
             elif kind is Kind.TICK:
                 self.counters.ticked(record.connection, record.cluster, record.at_us, unpack_not_offered(record.frame))
         self._current_offset = None

@@ -36,7 +36,7 @@ class Kind(StrEnum):
     OPEN = "open"
     CLOSE = "close"
     GAP = "gap"  #: records were lost between capture and topic; the value is a :class:`Loss`
-    TOPICS = "topics"  #: names of topics; the value is a map of topic id to name, see :func:`pack_topics`
+    TOPICS = "topics"  #: names of topics and numbers of their partitions, see :func:`pack_topics`
     EXPIRED = "expired"  #: a broker's own log says that the coordinator ended a session; the value is the member's id
     OTHER = "other"  #: of a kind that a newer capturer writes; it is skipped
 
@@ -197,22 +197,31 @@ def unpack_record(*, partition: int, offset: int, key: bytes | None, value: byte
     return MirrorRecord._make((partition, offset, group, kind, *values, value or b"", capped_bytes, principal))
 
 
-def pack_topics(names: Mapping[str, str]) -> bytes:
-    """Return the value of a ``topics`` record."""
-    return msgpack.packb(dict(names))  # type: ignore[no-any-return]
+def pack_topics(facts: Mapping[str, str | int]) -> bytes:
+    """Return the value of a ``topics`` record: topic id → name, and name → number of partitions, 0 of a topic that is no more."""
+    return msgpack.packb(dict(facts))  # type: ignore[no-any-return]
 
 
-def unpack_topics(value: bytes) -> dict[str, str]:
-    """Read the value of a ``topics`` record; what is no pair of texts is left out.
+def unpack_topics(value: bytes) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the names by id, and the numbers of partitions by name, from the value of a ``topics`` record.
+
+    What is neither is left out.
 
     :raises RecordError: if it is no map.
     """
-    return {id_: name for id_, name in _read_map(value).items() if isinstance(id_, str) and isinstance(name, str)}
+    names: dict[str, str] = {}
+    partitions: dict[str, int] = {}
+    for key, fact in _read_map(value).items():
+        if isinstance(key, str) and isinstance(fact, str):
+            names[key] = fact
+        elif isinstance(key, str) and type(fact) is int and fact >= 0:
+            partitions[key] = fact
+    return names, partitions
 
 
-def topics(at_us: int, names: Mapping[str, str], *, cluster: str) -> MirrorRecord:
-    """Return the record of names of topics, to be written to every partition."""
-    return MirrorRecord(-1, -1, None, Kind.TOPICS, at_us, cluster, frame=pack_topics(names))
+def topics(at_us: int, facts: Mapping[str, str | int], *, cluster: str) -> MirrorRecord:
+    """Return the record of facts about topics, to be written to every partition."""
+    return MirrorRecord(-1, -1, None, Kind.TOPICS, at_us, cluster, frame=pack_topics(facts))
 
 
 def pack_loss(loss: Loss) -> bytes:

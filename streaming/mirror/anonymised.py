@@ -121,7 +121,7 @@ class Anonymiser:
         if record.kind in {Kind.REQUEST, Kind.RESPONSE}:
             frame, cut_bytes = self._frame(record)
         elif record.kind is Kind.TOPICS:
-            frame = pack_topics({id_: self._name("topic", name) for id_, name in unpack_topics(frame).items()})
+            frame = self._topics(frame)
         elif record.kind is Kind.EXPIRED:
             frame = self._member_id(frame.decode("utf-8", "replace")).encode()
         return record._replace(
@@ -203,6 +203,11 @@ class Anonymiser:
     def _coordinator_key(self, value: str) -> str:
         """Return the pseudonym of a group, or of a transaction, as far as it is known as one."""
         return self._name("transaction" if ("transaction", value) in self._pseudonyms else "group", value)
+
+    def _topics(self, value: bytes) -> bytes:
+        names, partitions = unpack_topics(value)
+        named = {id_: self._name("topic", name) for id_, name in names.items()}
+        return pack_topics(named | {self._name("topic", name): count for name, count in partitions.items()})
 
     def _name(self, kind: str, value: _Text) -> _Text:
         if not value:

@@ -21,7 +21,7 @@ from coordinator_model.wire.leading import leading_group
 from coordinator_model.wire.record import MIRRORED_API_KEYS, DecodedRecord, Kind, Loss, MirrorRecord, pack_loss, topics
 from streaming.mirror.client_software import Client, ClientSoftware
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, FrameReader, UnreadableError, bytes_up_to_acks, client_id
-from streaming.mirror.topics import IDS_SINCE, METADATA, READ_AT_MOST
+from streaming.mirror.topics import METADATA, READ_AT_MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -82,7 +82,7 @@ class Conversation:
     :param at_us: when it was opened, microseconds since the epoch, as all times here.
     :param frame_cap: how many bytes of a frame are kept; the record of a longer one says how many are not.
     :param on_opaque: called once with the reason when the connection cannot be followed any further.
-    :param topics: the names of the cluster's topics, of which new ones are written; None to look for none.
+    :param topics: what is known of the cluster's topics, of which news is written; None to look for none.
     :param software: what clients have announced on other connections.
     :param on_answer: called once for each response, with API key and version of its request as soon as its first bytes show that; -1 for
         what answers none.
@@ -371,9 +371,7 @@ class Conversation:
         return size if self._tells_topics(answered, size) else RESPONSE_PREFIX
 
     def _tells_topics(self, answered: _Exchange, size: int) -> bool:
-        return (
-            answered.api_key == METADATA and answered.api_version >= IDS_SINCE and self._topics is not None and size <= READ_AT_MOST
-        )
+        return answered.api_key == METADATA and self._topics is not None and size <= READ_AT_MOST
 
     def _note_topics(self, answered: _Exchange, frame: bytes) -> None:
         assert self._topics is not None

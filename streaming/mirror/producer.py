@@ -342,7 +342,7 @@ class KafkaSink:
 
 
 _NO_LOSS: Final = frozenset({Kind.TICK, Kind.TOPICS})
-"""Without them no frame is missing: the next tick says the same, and a topic is named by its id."""
+"""Without them no frame is missing: the next tick says the same, and less is known of topics."""
 
 
 def _loss_of(record: MirrorRecord) -> Loss | None:

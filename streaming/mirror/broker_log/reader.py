@@ -25,6 +25,7 @@ from streaming.mirror.broker_log.scan import Scanner
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.pcap.files import CaptureError
+from streaming.mirror.topics import KnownTopics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -82,12 +83,12 @@ class RequestLogReader:
         self._held_at_least = held_at_least
         self._frame_cap = frame_cap
         self._story = story
-        self._held: list[tuple[int, int, LoggedConnection | None, Logged | TopicsTold | CoordinatorLine | None, bool]] = []
+        self._held: list[tuple[int, int, LoggedConnection | None, Logged | MirrorRecord | CoordinatorLine | None, bool]] = []
         self._order = 0
         self._connections: dict[str, LoggedConnection] = {}
         self._lives = BrokerLives()
         self._software = ClientSoftware()
-        self._topics: dict[str, str] = {}
+        self._topics = KnownTopics()
         self._may_wait: dict[LoggedConnection, tuple[int, str]] = {}  # since when a request may wait unseen, of which member
         self._of_members: Counter[str] = Counter()  # exchanges that are not told yet, on whichever connection
         self._asked = 0  # requests that are told, and whose responses are not
@@ -158,16 +159,15 @@ class RequestLogReader:
         self._push(over_us, connection, logged, is_answer=True)
 
     def _hold_topics(self, told: TopicsTold) -> None:
-        new = {id_: name for id_, name in told.names.items() if self._topics.get(id_) != name}
-        if new:
-            self._topics.update(new)
-            self._push(max(told.at_us, self.now_us), None, TopicsTold(told.at_us, new), is_answer=False)
+        if news := self._topics.learn(told.topics):
+            record = topics(told.at_us, news, cluster=self._cluster)
+            self._push(max(told.at_us, self.now_us), None, record, is_answer=False)
 
     def _push(
         self,
         at_us: int,
         connection: LoggedConnection | None,
-        told: Logged | TopicsTold | CoordinatorLine | None,
+        told: Logged | MirrorRecord | CoordinatorLine | None,
         *,
         is_answer: bool,
     ) -> None:
@@ -211,8 +211,8 @@ class RequestLogReader:
             self._pass_time(at_us)
             if isinstance(told, CoordinatorLine):
                 self._number(expired(at_us, told.group, told.facts["member"], cluster=self._cluster))
-            elif isinstance(told, TopicsTold):
-                self._number(topics(at_us, told.names, cluster=self._cluster))
+            elif isinstance(told, MirrorRecord):
+                self._number(told._replace(at_us=at_us))
             elif connection is not None and told is not None:
                 self._tell(connection, told, at_us, is_answer=is_answer)
             elif connection is not None:

@@ -18,7 +18,7 @@ from streaming.mirror.broker_log.coordinator_lines import MARK, CoordinatorLine,
 from streaming.mirror.broker_log.from_json import message_of
 from streaming.mirror.broker_log.scan import API_KEY, REQUEST
 from streaming.mirror.broker_log.times import LogTime, time_in, time_of
-from streaming.mirror.topics import METADATA
+from streaming.mirror.topics import METADATA, Topic, topic_told
 
 _PREFIX_AT_MOST: Final = 2_000
 _MESSAGE_FIELDS: Final = ("message", "msg", "log", "@message")
@@ -37,10 +37,10 @@ class Passed(NamedTuple):
 
 
 class TopicsTold(NamedTuple):
-    """Names of topics, as a Metadata response told them."""
+    """Topics, as a Metadata response told them."""
 
     at_us: int
-    names: dict[str, str]
+    topics: list[Topic]
 
 
 class Logged(NamedTuple):
@@ -237,10 +237,11 @@ def _next_may_wait(response: Any) -> bool:
             return False
 
 
-def _topics(response: Any) -> dict[str, str]:
-    found = {}
+def _topics(response: Any) -> list[Topic]:
+    found = []
     for topic in response.get("topics") or ():
-        name, id_ = topic.get("name"), topic.get("topicId")
-        if isinstance(name, str) and name and isinstance(id_, str) and len(id_) == 22 and id_.strip("A"):
-            found[id_] = name
-    return found
+        name, id_, partitions = topic.get("name"), topic.get("topicId"), topic.get("partitions")
+        has_id = isinstance(id_, str) and len(id_) == 22 and id_.strip("A")
+        if isinstance(name, str) and isinstance(partitions, list):
+            found.append(topic_told(_integer(topic["errorCode"]), name, id_ if has_id else "", len(partitions)))
+    return [topic for topic in found if topic is not None]

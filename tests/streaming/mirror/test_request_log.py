@@ -310,12 +310,17 @@ class TestContent:
         found = Read(heartbeat(20, connection="0:0:0:0:0:0:0:1:9092-fd00:0:0:0:0:0:0:7:40000-0-1"))
         assert (found.records[0].broker, found.records[0].client_address) == ("::1:9092", "fd00::7")
 
-    def test_names_of_topics_come_from_metadata(self):
+    def test_names_of_topics_and_numbers_of_their_partitions_come_from_metadata(self):
         header = {"requestApiKey": 3, "requestApiVersion": 12}
-        response = {"topics": [{"name": "orders", "topicId": "pJwRyUmXT3GkVn3LSdzyJw"}, {"name": "old", "topicId": "A" * 22}]}
-        line = heartbeat(10, header=header, response=response)
+        topics = [
+            {"errorCode": 0, "name": "orders", "topicId": "pJwRyUmXT3GkVn3LSdzyJw", "partitions": [{}, {}]},
+            {"errorCode": 0, "name": "old", "topicId": "A" * 22, "partitions": [{}]},
+            {"errorCode": 29, "name": "secret", "topicId": "A" * 22, "partitions": []},
+        ]
+        line = heartbeat(10, header=header, response={"topics": topics})
         found = Read(line + line)
-        assert [unpack_topics(record.frame) for record in found.records] == [{"pJwRyUmXT3GkVn3LSdzyJw": "orders"}]
+        told = ({"pJwRyUmXT3GkVn3LSdzyJw": "orders"}, {"orders": 2, "old": 1})
+        assert [unpack_topics(record.frame) for record in found.records] == [told]
 
     def test_fields_and_versions_of_a_newer_kafka_are_counted(self):
         newer = heartbeat(10).replace(b'"groupId":"billing"', b'"groupId":"billing","colour":"red"')

@@ -1,4 +1,4 @@
-"""Names of topics from Metadata responses: each pair is written once, and nothing else of them is."""
+"""Facts about topics from Metadata responses: each is written once, and nothing else of them is."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from kafka.protocol.metadata import MetadataResponse
 
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_topics
 from streaming.mirror.anonymised import Anonymiser
-from streaming.mirror.topics import READ_AT_MOST, KnownTopics, topics_in
+from streaming.mirror.topics import READ_AT_MOST, KnownTopics, Topic, topics_in
 from tests.streaming.mirror.test_conversation import METADATA, Talk, other_request, sized
 
 ORDERS, PAYMENTS = uuid.UUID(int=0xA5), uuid.UUID(int=0xB6)
+NO_ID = uuid.UUID(int=0)
+UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_AUTHORIZED = 3, 5, 29
 
 
 def as_kafka_writes(topic_id: uuid.UUID) -> str:
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
-def metadata(topics, *, version=12, partitions=3, correlation_id=7) -> bytes:
+def metadata(topics, *, version=12, partitions=3, correlation_id=7, error_code=0) -> bytes:
     """A response frame as kafka-python encodes it."""
     topic, broker = MetadataResponse.MetadataResponseTopic, MetadataResponse.MetadataResponseBroker
     numbers = {
@@ -38,11 +40,12 @@ def metadata(topics, *, version=12, partitions=3, correlation_id=7) -> bytes:
         cluster_id="c",
         controller_id=1,
         topics=[
-            topic(error_code=0, name=name, topic_id=topic_id, is_internal=False, partitions=listed) for topic_id, name in topics
+            topic(error_code=error_code, name=name, topic_id=topic_id, is_internal=False, partitions=listed)
+            for topic_id, name in topics
         ],
         version=version,
     )
-    return correlation_id.to_bytes(4, "big") + b"\0" + bytes(body.encode())
+    return correlation_id.to_bytes(4, "big") + b"\0" * (version >= 9) + bytes(body.encode())
 
 
 class Followed(Talk):
@@ -61,29 +64,30 @@ class Followed(Talk):
         return [unpack_topics(record.frame) for record in self.records if record.kind is Kind.TOPICS]
 
 
-@pytest.mark.parametrize("version", [10, 11, 12, 13])
-def test_topics_of_a_response_are_read_by_id(version):
+@pytest.mark.parametrize("version", range(14))
+def test_topics_of_a_response_are_read_in_all_versions(version):
+    orders, payments = (as_kafka_writes(one) if version >= 10 else "" for one in (ORDERS, PAYMENTS))
     found = topics_in(metadata([(ORDERS, "orders"), (PAYMENTS, "payments")], version=version), version)
-    assert found == {as_kafka_writes(ORDERS): "orders", as_kafka_writes(PAYMENTS): "payments"}
+    assert found == [Topic("orders", orders, 3), Topic("payments", payments, 3)]
 
 
-def test_a_topic_without_an_id_has_no_name_to_keep():
-    assert topics_in(metadata([(uuid.UUID(int=0), "unknown")]), 12) == {}
+@pytest.mark.parametrize(
+    ("error_code", "found"),
+    [(UNKNOWN_TOPIC, [Topic("gone", "", 0)]), (LEADER_NOT_AVAILABLE, []), (NOT_AUTHORIZED, [])],
+)
+def test_an_entry_with_an_error_tells_at_most_that_there_is_no_such_topic(error_code, found):
+    assert topics_in(metadata([(NO_ID, "gone")], partitions=0, error_code=error_code), 12) == found
 
 
-def test_versions_without_ids_are_passed_over():
-    talk = Followed()
-    talk.client(other_request(METADATA, 9, 1))
-    talk.broker(sized(metadata([(ORDERS, "orders")], correlation_id=1)))
-    assert talk.facts() == []
-
-
-def test_each_pair_is_written_once_to_every_partition_and_nothing_else_is():
+def test_each_fact_is_written_once_to_every_partition_and_nothing_else_is():
     talk = Followed()
     talk.passes_by([(ORDERS, "orders")])
     talk.passes_by([(ORDERS, "orders")])
     talk.passes_by([(ORDERS, "orders"), (PAYMENTS, "payments")])
-    assert talk.facts() == [{as_kafka_writes(ORDERS): "orders"}, {as_kafka_writes(PAYMENTS): "payments"}]
+    assert talk.facts() == [
+        ({as_kafka_writes(ORDERS): "orders"}, {"orders": 3}),
+        ({as_kafka_writes(PAYMENTS): "payments"}, {"payments": 3}),
+    ]
     assert [(one.group, one.kind, one.cluster, one.api_key) for one in talk.records] == [(None, Kind.TOPICS, "c1", -1)] * 2
     assert talk.records[0].at_us == 1_002
     assert b"kafka-1" not in b"".join(record.frame for record in talk.records)
@@ -92,8 +96,23 @@ def test_each_pair_is_written_once_to_every_partition_and_nothing_else_is():
 def test_a_topic_that_is_made_again_has_another_id():
     talk = Followed()
     talk.passes_by([(ORDERS, "orders")])
-    talk.passes_by([(PAYMENTS, "orders")])
-    assert talk.facts()[-1] == {as_kafka_writes(PAYMENTS): "orders"}
+    talk.passes_by([(PAYMENTS, "orders")], partitions=2)
+    assert talk.facts()[-1] == ({as_kafka_writes(PAYMENTS): "orders"}, {"orders": 2})
+
+
+def test_new_partitions_are_news_and_an_older_number_of_the_same_topic_is_not():
+    talk = Followed()
+    for partitions in (3, 6, 2, 6):
+        talk.passes_by([(ORDERS, "orders")], partitions=partitions)
+    assert [counts for _, counts in talk.facts()] == [{"orders": 3}, {"orders": 6}]
+
+
+def test_a_topic_that_was_deleted_has_no_partitions():
+    talk = Followed()
+    talk.passes_by([(NO_ID, "orders")], partitions=0, error_code=UNKNOWN_TOPIC)  # not known before: no news
+    talk.passes_by([(ORDERS, "orders")])
+    talk.passes_by([(NO_ID, "orders")], partitions=0, error_code=UNKNOWN_TOPIC, version=13)
+    assert [counts for _, counts in talk.facts()] == [{"orders": 3}, {"orders": 0}]
 
 
 def test_connections_of_a_capturer_share_what_they_saw():
@@ -113,17 +132,18 @@ def test_a_long_response_is_passed_over_and_the_connection_followed_on():
     assert talk.opaque == []
 
 
-def test_a_capturer_that_looks_for_no_names_finds_none():
+def test_a_capturer_that_looks_for_no_topics_finds_none():
     talk = Followed(topics=None)
     talk.passes_by([(ORDERS, "orders")])
     assert talk.records == []
 
 
-def test_a_response_that_ends_anywhere_tells_nothing_wrong():
-    frame = metadata([(ORDERS, "orders"), (PAYMENTS, "payments")])
-    whole = topics_in(frame, 12)
-    for end in range(len(frame)):
-        assert KnownTopics().read(frame[:end], 12).items() <= whole.items()
+@pytest.mark.parametrize("version", [6, 12])
+def test_a_response_that_ends_anywhere_tells_nothing(version):
+    frame = metadata([(ORDERS, "orders"), (PAYMENTS, "payments")], version=version)
+    left_out = 1 if version == 12 else 0  # the last byte holds no tagged fields
+    for end in range(len(frame) - 4 - left_out):
+        assert KnownTopics().read(frame[:end], version) == {}
 
 
 def test_an_anonymised_fact_has_the_pseudonym_of_the_topic():
@@ -132,6 +152,8 @@ def test_an_anonymised_fact_has_the_pseudonym_of_the_topic():
     anonymous = Anonymiser(b"s")
     record = anonymous.record(talk.records[0])
     assert isinstance(record, MirrorRecord)
-    (name,) = unpack_topics(record.frame).values()
+    names, partitions = unpack_topics(record.frame)
+    (name,) = names.values()
     assert name != "orders"
+    assert partitions == {name: 3}
     assert anonymous.names()[name] == "orders"
