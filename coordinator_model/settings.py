@@ -25,6 +25,7 @@ class Settings:
     crash_loop_ms: int = 600_000  #: within this
     quiet_ms: int = 60_000  #: a breach is over when it does not recur for this long
     unbounded_join_ms: int = 600_000  #: stands in for a rebalance timeout too large to mean anything
+    metadata_max_age_ms: int = 300_000  #: clients: the largest metadata.max.age.ms; after twice that, leaders know new partitions
     broadcast_assignors: tuple[str, ...] = ()  #: protocols whose assignor gives one partition to several members on purpose
     silence_ms: int = 10_000  #: without any record for this long a partition's mirror is dead: a tick is due each second
     forget_group_ms: int = 86_400_000  #: a group without frames for this long is dropped
@@ -33,6 +34,11 @@ class Settings:
         """Return the brokers' session timeout for groups of a type whose members have epochs, 0 if it is not known."""
         own: int = getattr(self, f"group_{kind}_session_timeout_ms")
         return self.cluster_session_timeouts_ms.get(f"{cluster}/{kind}", own)
+
+    @property
+    def metadata_age_us(self) -> int:
+        """How old a leader's metadata is at most, in microseconds, with room for a refresh that fails."""
+        return 2_000 * self.metadata_max_age_ms
 
     @staticmethod
     def slack_us(timeout_ms: int) -> int:

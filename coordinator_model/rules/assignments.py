@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.assignment_checks import KEPT, AssignmentErrors
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.assignments import METADATA_AGE_US, RivalClaims, SyncAsked
+from coordinator_model.groups.classic.trackers.assignments import RivalClaims, SyncAsked
 from coordinator_model.groups.classic.trackers.plans import BLANK, EMPTIED, SWAPPED, Suspect, is_leader, window_us
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import SyncFacts
@@ -246,7 +246,7 @@ def _unowned(group: ClassicGroup) -> Iterator[Due]:
         return
     since_us = min(since for _, _, since in missing)
     vanished = all(topic in group.assignments.shrunk for topic, _, _ in missing)
-    until_us = max(since for _, _, since in missing) + METADATA_AGE_US if vanished else None
+    until_us = max(since for _, _, since in missing) + group.settings.metadata_age_us if vanished else None
     patience_us = min(timeout_ms, group.settings.unbounded_join_ms) * 1_000
 
     def describe() -> Breach:

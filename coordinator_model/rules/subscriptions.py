@@ -1,17 +1,20 @@
-"""Family A, second part: what the members of one group subscribe to."""
+"""Family A, second part: what the members of one group subscribe to, and what nobody of them gets."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+from coordinator_model.cluster_facts import PartitionCount
 from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.groups.classic.assignment_checks import EXCLUSIVE_ASSIGNORS, Wanted
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.assignments import DifferentTopics
 from coordinator_model.groups.evidence import response_evidence
-from coordinator_model.rules.base import Breach, FrameRule, who
-from coordinator_model.wording import plural, some
+from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, who
+from coordinator_model.wording import clock, counted, some
 
-_NAMED: Final = 3  # topics and parts that a sentence names
+_NAMED: Final = 3  # topics, partitions and parts that a sentence names
 
 
 def _different_topics(group: ClassicGroup, different: DifferentTopics) -> Breach:
@@ -29,11 +32,56 @@ def _different_topics(group: ClassicGroup, different: DifferentTopics) -> Breach
 
 
 def _part(group: ClassicGroup, topics: tuple[str, ...], members: tuple[str, ...]) -> str:
-    shown = some(topics, _NAMED, " and ")
-    first = group.members.get(members[0])
-    others = len(members) - 1
-    by = who(first) if first is not None else f"member {members[0]}"
-    return f"{shown} by {by}" + (f" and {others} {plural(others, 'other')}" if others else "")
+    return f"{some(topics, _NAMED, ' and ')} by {_members(group, members[0], len(members))}"
+
+
+def _members(group: ClassicGroup, member_id: str, count: int) -> str:
+    member = group.members.get(member_id)
+    one = who(member) if member is not None else f"member {member_id}"
+    return one + (f" and {counted(count - 1, 'other')}" if count > 1 else "")
+
+
+def _never_assigned(group: ClassicGroup) -> Iterator[Due]:
+    newest = group.newest_generation
+    if newest is None or newest.protocol not in EXCLUSIVE_ASSIGNORS:
+        return
+    for topic, wanted in group.assignments.wanted.items():
+        told = group.facts.partition_count(group.cluster, topic)
+        first = max(wanted.partitions, group.assignments.topics.get(topic, 0))
+        if told is None or told.partitions <= first:
+            continue
+        timeout_ms, _ = group.rebalance_timeout_ms()
+        if not timeout_ms:
+            return
+        patience_us = min(timeout_ms, group.settings.unbounded_join_ms) * 1_000
+
+        def describe(topic: str = topic, wanted: Wanted = wanted, told: PartitionCount = told, first: int = first) -> Breach:
+            return _of_topic(group, topic, wanted, told, first)
+
+        at_us = max(wanted.since_us + patience_us, told.since_us + group.settings.metadata_age_us)
+        yield Due(at_us, topic, Severity.WARNING, describe)
+
+
+def _of_topic(group: ClassicGroup, topic: str, wanted: Wanted, told: PartitionCount, first: int) -> Breach:
+    """Describe that partitions of a topic, from one on, are in no assignment."""
+    plan = group.assignments.plan
+    leader = group.members.get(plan.leader) if plan is not None else None
+    partitions = counted(told.partitions, "partition")
+    missing = some([f"{topic}-{partition}" for partition in range(first, told.partitions)], _NAMED)
+    led = ""
+    if leader is not None:
+        watches = "subscribes to it itself" if wanted.by_leader else "does not subscribe to it itself, and may not watch it"
+        led = f" The leader, {who(leader)}, {watches}."
+    breach = Breach(
+        topic,
+        f"No assignment of group {group.name} that was captured holds {missing}: what is written there is not read. {topic} has had "
+        f"{partitions} since {clock(told.since_us)} at the latest, and is subscribed to by "
+        f"{_members(group, wanted.member_id, wanted.members)}.{led}",
+        f"A Metadata response names {partitions} of {topic}; the newest assignment holds {first or 'none'}",
+        (),
+        generation=group.generation,
+    )
+    return breach if leader is None else breach._replace(**about(leader))
 
 
 A_13 = FrameRule(
@@ -53,4 +101,27 @@ A_13 = FrameRule(
     quiet_times=60,
 )
 
-RULES = (A_13,)
+A_14 = TimerRule(
+    id="A-14",
+    name="partitions never assigned",
+    severity=Severity.WARNING,
+    certainty=Certainty.HEURISTIC,
+    blame=Blame.CLIENT,
+    meaning="Records are written to partitions that no consumer of this group has ever read: new ones that nobody took up, or those of a "
+    "topic that the leader does not know of.",
+    condition="Metadata responses name more partitions of a topic that members subscribe to than any assignment of this group has held, "
+    "for the rebalance timeout, and for ten minutes (twice model.metadata_max_age_ms) after the number was first seen. Only of standard "
+    "assignors, which leave out none that they know of.",
+    expected="The leader asks for the topic's metadata within metadata.max.age.ms, by default five minutes, and starts a rebalance when it "
+    "has more partitions.",
+    action="Restart one member, so that the partitions are assigned. If the leader does not subscribe to the topic, give each service a "
+    "group id of its own, or let all members subscribe to the same topics. Else look at the leader's metadata.max.age.ms, and at whether "
+    "it may describe the topic.",
+    false_alarms="A leader whose metadata.max.age.ms is above ten minutes: set model.metadata_max_age_ms. Silent where no Metadata "
+    "response of at most 64 KiB was captured, beyond 32 topics of a group, and until a plan was captured with the subscriptions that it "
+    "was made from.",
+    suppressed_by=("A-08",),
+    due=_never_assigned,
+)
+
+RULES = (A_13, A_14)

@@ -302,6 +302,7 @@ _AT_LEAST_ONE: Final = frozenset(
         "crash_loop_ms",
         "quiet_ms",
         "unbounded_join_ms",
+        "metadata_max_age_ms",
         "silence_ms",
         "forget_group_ms",
     }

@@ -11,7 +11,7 @@ from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
-from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
+from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss, pack_topics
 
 START_US = 1_700_000_000_000_000
 MS = 1_000
@@ -132,6 +132,10 @@ class Conversation:
     def gap(self, records: int = 3) -> None:
         loss = Loss(records, 100 * records, self.now_us - 1_000_000, self.now_us)
         self._feed(Kind.GAP, None, pack_loss(loss))
+
+    def topics(self, **partitions: int) -> None:
+        """A Metadata response passes by that says how many partitions topics have."""
+        self._feed(Kind.TOPICS, None, pack_topics(partitions))
 
     def raw(self, client: Client, frame: bytes, *, api_key: int = 12, version: int = 4, cut_bytes: int = 0) -> None:
         asked = Asked(client, api_key, version, client.exchange)

@@ -28,8 +28,8 @@ EXPECTED = FOLDER / "expected.json"
 EVENTS = FOLDER / "events"
 SUFFIX = ".records.xz"
 
-#: The brokers of the laboratory wait so long for more members of a new group.
-SETTINGS = Settings(group_initial_rebalance_delay_ms=500)
+#: The brokers of the laboratory wait so long for more members of a new group, and no transcript is ten minutes long.
+SETTINGS = Settings(group_initial_rebalance_delay_ms=500, metadata_max_age_ms=20_000)
 
 _AFTER_US = 15_000_000
 
@@ -48,12 +48,17 @@ def read(name: str) -> list[MirrorRecord]:
 
 
 def cut(recording: Path, group: str) -> list[MirrorRecord]:
-    """What a recording holds of a group, and the ticks from its first record until a while after its last; offsets count from 0."""
+    """What a recording holds of a group and of topics, and the ticks from its first record until a while after its last.
+
+    Offsets count from 0.
+    """
     with recording.open("rb") as stream:
         records = [record for record in read_recording(stream) if record.group in {None, group}]
     times = [record.at_us for record in records if record.group == group]
     span = range(min(times), max(times) + _AFTER_US)
-    kept = (record for record in records if record.group == group or (record.kind is Kind.TICK and record.at_us in span))
+    kept = (
+        one for one in records if one.group == group or one.kind is Kind.TOPICS or (one.kind is Kind.TICK and one.at_us in span)
+    )
     return [record._replace(partition=0, offset=offset) for offset, record in enumerate(kept)]
 
 

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.wire.record import MirrorRecord
@@ -138,8 +139,8 @@ def as_known_then(model: Coordinator) -> dict[str, Any]:
     """The state of a model without what earlier releases did not note.
 
     That is since when a member is idle, when its SyncGroup was answered (it was asked, then), its topics and the versions that it speaks,
-    how large subscriptions and assignments are, what events and their rates are made of, what recurs, costs, which node a lost coordinator was, and
-    which generation a broker had. Nor with the words of findings, which are those of the release that opened them.
+    what members subscribe to, how large subscriptions and assignments are, what events and their rates are made of, what recurs, costs, which node a lost
+    coordinator was, and which generation a broker had. Nor with the words of findings, which are those of the release that opened them.
     """
     model.counters.costs.clear()
     for key in model.groups:
@@ -153,6 +154,8 @@ def as_known_then(model: Coordinator) -> dict[str, Any]:
         for finding in open_findings.open.values():
             finding.observed = ""
         group.rebalance_events = RebalanceEvents()
+        if isinstance(group, ClassicGroup):
+            group.assignments.wanted = {}
         group.recurring = Recurring()
         changes = group.coordinator_changes
         changes.lost = changes.lost and changes.lost._replace(node_id="")

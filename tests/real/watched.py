@@ -27,7 +27,9 @@ class Watched(NamedTuple):
 
 
 @contextmanager
-def watched(folder: Path, line: str = "4.3", properties: Mapping[str, str | int] | None = None) -> Iterator[Watched]:
+def watched(
+    folder: Path, line: str = "4.3", properties: Mapping[str, str | int] | None = None, settings: Settings | None = None
+) -> Iterator[Watched]:
     """Watch a broker of a line of releases; skip the test where it cannot be had."""
     try:
         jars = broker_jars(line)
@@ -36,7 +38,7 @@ def watched(folder: Path, line: str = "4.3", properties: Mapping[str, str | int]
     front = f"{HOST}:{free_port()}"
     with (
         Broker(advertised={"PLAINTEXT": front}, jars=jars, properties=properties) as broker,
-        Monitor(folder / "records", Settings()) as monitor,
+        Monitor(folder / "records", settings or Settings()) as monitor,
         running_tap([f"{front}={broker.address()}"], monitor, cluster="seen"),
     ):
         broker.create_topic(TOPIC, 4)

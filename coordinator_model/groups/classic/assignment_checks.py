@@ -85,6 +85,33 @@ def read_plan(assignments: Iterable[Any]) -> dict[str, Partitions | None]:
     return {entry.member_id: read_assignment(entry.assignment) if entry.assignment else {} for entry in assignments}
 
 
+class Wanted(NamedTuple):
+    """A topic that members subscribe to, in the newest plan that could be compared with their subscriptions."""
+
+    since_us: int  #: since when all plans could be compared, and members subscribed to it in each
+    partitions: int  #: the plan holds none from this number on
+    member_id: str  #: the first member that subscribes to it
+    members: int
+    by_leader: bool  #: the leader subscribes to it itself
+
+
+def wanted(
+    plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], leader: str, at_us: int, at_most: int
+) -> dict[str, Wanted]:
+    """Return the first topics that members subscribe to, in the order of their names."""
+    members: dict[str, list[str]] = {}
+    for member_id, offer in offers.items():
+        for topic in dict.fromkeys(offer.topics if offer is not None else ()):
+            members.setdefault(topic, []).append(member_id)
+    given: dict[str, int] = {}
+    for _, topic, partition in _each(plan):
+        given[topic] = max(given.get(topic, 0), partition + 1)
+    return {
+        topic: Wanted(at_us, given.get(topic, 0), members[topic][0], len(members[topic]), leader in members[topic])
+        for topic in sorted(members)[:at_most]
+    }
+
+
 def _each(plan: Mapping[str, Partitions | None]) -> Iterator[tuple[str, str, int]]:
     for member_id, given in plan.items():
         for topic, partitions in (given or {}).items():

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
-from tests.coordinator_model.conversation import Client, Conversation, subscription
+from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
 
 
-def joins(talk: Conversation, generation: int, topics: dict[Client, tuple[str, ...]]) -> None:
-    """A join phase of members that subscribe so; the first one leads."""
+def joins(
+    talk: Conversation,
+    generation: int,
+    topics: dict[Client, tuple[str, ...]],
+    assignor: str = "range",
+    plan: Mapping[Client, bytes] = MappingProxyType({}),
+) -> None:
+    """A rebalance of members that subscribe so; the first one leads, and assigns so."""
     clients = list(topics)
     for client in clients:
         if not client.member_id:
             talk.hand_out_id(client)
-    offers = {one: (wire.JoinGroupRequestProtocol(name="range", metadata=subscription(*topics[one])),) for one in clients}
+    offers = {one: (wire.JoinGroupRequestProtocol(name=assignor, metadata=subscription(*topics[one])),) for one in clients}
     asked = [talk.ask_join(one, protocols=offers[one]) for one in clients]
     roster = tuple(wire.JoinGroupResponseMember(member_id=one.member_id, metadata=offers[one][0].metadata) for one in clients)
     for each in asked:
@@ -23,13 +32,25 @@ def joins(talk: Conversation, generation: int, topics: dict[Client, tuple[str, .
         reply = wire.JoinGroupResponse(
             generation_id=generation,
             protocol_type="consumer",
-            protocol_name="range",
+            protocol_name=assignor,
             leader=clients[0].member_id,
             member_id=each.client.member_id,
             members=roster if each.client is clients[0] else (),
         )
         talk.answer(each, reply)
-    talk.sync_all(clients)
+    given = {one: plan.get(one, ASSIGNED) for one in clients}
+    entries = tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=given[one]) for one in clients)
+    for one in clients:
+        request = wire.SyncGroupRequest(
+            group_id=talk.group,
+            generation_id=generation,
+            member_id=one.member_id,
+            protocol_type="consumer",
+            protocol_name=assignor,
+            assignments=entries if one is clients[0] else (),
+        )
+        assigned = wire.SyncGroupResponse(protocol_type="consumer", protocol_name=assignor, assignment=given[one])
+        talk.call(one, request, assigned)
 
 
 def test_A_13_notes_services_that_share_a_group_and_no_topic(talk: Conversation) -> None:
@@ -68,3 +89,138 @@ def test_A_13_allows_members_that_have_a_topic_in_common_through_others(
     joins(talk, 3, {talk.client(f"c{number}"): each for number, each in enumerate(topics)})
     talk.settle()
     assert "A-13" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- A-14
+
+
+def lives(talk: Conversation, clients: tuple[Client, Client], minutes: float) -> None:
+    for _ in range(int(minutes * 30)):
+        talk.wait(2_000)
+        for client in clients:
+            talk.heartbeat(client)
+
+
+def services(talk: Conversation) -> tuple[Client, Client]:
+    """Two services that share a group; the first one leads."""
+    return talk.client("invoices-0"), talk.client("payments-0")
+
+
+def shares(
+    talk: Conversation, generation: int, clients: tuple[Client, Client], payments: bytes = ASSIGNED, assignor: str = "range"
+) -> None:
+    """A rebalance of the two, in which the leader assigns what it reads itself, and to the other service so much."""
+    leader, other = clients
+    topics = {leader: ("invoices",), other: ("payments",)}
+    joins(talk, generation, topics, assignor, {leader: assignment(invoices=(0, 1)), other: payments})
+
+
+def test_A_14_tells_of_a_topic_that_the_leader_does_not_read_itself(talk: Conversation) -> None:
+    talk.topics(invoices=2, payments=2)
+    leader, other = both = services(talk)
+    shares(talk, 3, both)
+    lives(talk, both, 9.9)
+    assert "A-14" not in talk.rules()
+    lives(talk, both, 1)
+    finding = talk.the("A-14")
+    assert (finding.severity, finding.blame, finding.generation) == (Severity.WARNING, Blame.CLIENT, 3)
+    assert (finding.member_id, finding.client_id) == (leader.member_id, "invoices-0")
+    assert finding.summary == (
+        "No assignment of group g that was captured holds payments-0, payments-1: what is written there is not read. payments has had 2 "
+        f"partitions since 22:13:20 at the latest, and is subscribed to by member {other.member_id} (client payments-0 at 10.0.0.1:40002, test "
+        f"1.0). The leader, member {leader.member_id} (client invoices-0 at 10.0.0.1:40001, test 1.0), does not subscribe to it itself, and may "
+        "not watch it."
+    )
+    assert finding.observed.startswith("A Metadata response names 2 partitions of payments; the newest assignment holds none")
+
+
+def test_A_14_is_over_when_the_partitions_are_assigned(talk: Conversation) -> None:
+    talk.topics(payments=2)
+    both = services(talk)
+    shares(talk, 3, both)
+    lives(talk, both, 11)
+    shares(talk, 4, both, assignment(payments=(0, 1)))
+    talk.settle()
+    assert talk.the("A-14").status is Status.RESOLVED
+
+
+def test_A_14_tells_of_new_partitions_that_nobody_took_up(talk: Conversation) -> None:
+    talk.topics(payments=2)
+    both = services(talk)
+    shares(talk, 3, both, assignment(payments=(0, 1)))
+    lives(talk, both, 15)
+    talk.topics(payments=6)
+    lives(talk, both, 9.5)
+    assert "A-14" not in talk.rules()
+    lives(talk, both, 2)
+    assert "payments-2, payments-3, payments-4 and 1 more: what is written" in talk.the("A-14").summary
+    assert "the newest assignment holds 2" in talk.the("A-14").observed
+
+
+def test_A_14_waits_no_longer_where_the_number_has_long_been_known(talk: Conversation) -> None:
+    talk.topics(payments=2)
+    talk.wait(900_000)
+    both = services(talk)
+    shares(talk, 3, both)
+    lives(talk, both, 0.2)
+    assert "A-14" not in talk.rules()
+    lives(talk, both, 0.5)
+    assert talk.the("A-14").status is Status.OPEN
+
+
+@pytest.mark.parametrize(
+    ("counts", "given", "assignor"),
+    [
+        ({}, ASSIGNED, "range"),  # no Metadata response was captured
+        ({"payments": 2}, assignment(payments=(0, 1)), "range"),
+        ({"payments": 0}, ASSIGNED, "range"),  # there is no such topic
+        ({"other": 4}, ASSIGNED, "range"),  # nobody subscribes to it
+        ({"payments": 2}, ASSIGNED, "home-made"),  # an assignor that may leave out what it likes
+        ({"payments": 2}, b"\x00", "range"),  # what it was given cannot be read
+    ],
+)
+def test_A_14_is_quiet(talk: Conversation, counts: dict[str, int], given: bytes, assignor: str) -> None:
+    talk.topics(**counts)
+    both = services(talk)
+    shares(talk, 3, both, given, assignor)
+    lives(talk, both, 15)
+    assert "A-14" not in talk.rules()
+
+
+def test_A_14_is_quiet_when_new_partitions_are_taken_up_in_time(talk: Conversation) -> None:
+    talk.topics(payments=2)
+    both = services(talk)
+    shares(talk, 3, both, assignment(payments=(0, 1)))
+    talk.topics(payments=3)
+    lives(talk, both, 5)
+    shares(talk, 4, both, assignment(payments=(0, 1, 2)))
+    lives(talk, both, 15)
+    assert "A-14" not in talk.rules()
+
+
+def test_A_14_is_quiet_after_a_loss_until_the_next_plan(talk: Conversation) -> None:
+    talk.topics(payments=2)
+    both = services(talk)
+    shares(talk, 3, both)
+    talk.gap()
+    lives(talk, both, 15)
+    assert "A-14" not in talk.rules()
+
+
+def test_A_14_is_over_when_the_topic_is_deleted(talk: Conversation) -> None:
+    talk.topics(payments=2)
+    both = services(talk)
+    shares(talk, 3, both)
+    lives(talk, both, 11)
+    talk.topics(payments=0)
+    lives(talk, both, 2)
+    assert talk.the("A-14").status is Status.RESOLVED
+
+
+def test_A_14_waits_as_long_as_clients_may_keep_their_metadata() -> None:
+    talk = Conversation(metadata_max_age_ms=1_000)
+    talk.topics(payments=2)
+    both = services(talk)
+    shares(talk, 3, both)
+    lives(talk, both, 1)
+    assert talk.the("A-14").status is Status.OPEN

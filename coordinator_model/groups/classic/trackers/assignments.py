@@ -19,7 +19,7 @@ from coordinator_model.groups.classic.assignment_checks import (
     COOPERATIVE_STICKY,
     AssignmentErrors,
     Partitions,
-    Subscription,
+    Wanted,
 )
 from coordinator_model.groups.classic.trackers.plans import (
     AHEAD,
@@ -66,7 +66,6 @@ NEWCOMERS_KEPT: Final = 64
 REFUSED_KEPT: Final = 32
 DIGESTS_KEPT: Final = 3
 STRANGE_KEPT: Final = 8
-METADATA_AGE_US: Final = 600_000_000  #: twice the default metadata.max.age.ms: a leader's metadata is no older by default
 OFFERED_TOPICS_KEPT: Final = 20_000  #: of all members together, until the leader submits the plan
 
 
@@ -152,6 +151,7 @@ class Assignments:
     mixed_since_us: int = 0  #: since when the group has members of both protocols (KIP-848 migration); 0 if it has not
     shrunk: dict[str, int] = field(default_factory=dict)
     #: topic → partitions in the newest plan, if it leaves out only the last ones, which may no longer exist
+    wanted: dict[str, Wanted] = field(default_factory=dict)  #: topics that members subscribe to; empty if that is not known
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == JOIN_GROUP:
@@ -183,7 +183,7 @@ class Assignments:
         """
         moved = group.incarnation != self.incarnation
         self.incarnation = group.incarnation
-        self._believe_shrunk(group.last_record_us)
+        self._believe_shrunk(group, group.last_record_us)
         self.plan = self.older = None
         if not moved:
             self.since_us = 0
@@ -191,7 +191,7 @@ class Assignments:
             self.newcomers = {}
             self.suspects = ()
         self.flaws = None
-        self.unowned, self.shrunk = (), {}
+        self.unowned, self.shrunk, self.wanted = (), {}, {}
         self.strange = ()
 
     # ------------------------------------------------------------------------------------------------ JoinGroup
@@ -315,6 +315,8 @@ class Assignments:
             shared=() if may_share(group, protocol, submitted) else assignment_checks.shared(submitted),
         )
         offers = plan.offers if plan is not None and not plan.submitted else None
+        if offers is None and not (plan is not None and plan.skipped):
+            self.wanted = {}  # of a plan submitted again, either may apply
         if plan is not None and offers is not None and not plan.skipped:
             wanted = {topic for offer in offers.values() if offer is not None for topic in offer.topics}
             known = sorted(topic for topic in wanted if topic in self.topics)
@@ -331,7 +333,7 @@ class Assignments:
             self._note_grown(group, submitted)
             for given in submitted.values():
                 self._learn_topics(given or {})
-            self._note_unowned(exchange.inv_us, submitted, offers, protocol)
+            self._note_unowned(group, exchange.inv_us, submitted, plan, protocol)
         elif self.flaws is not None and plan is not None and self.flaws.generation == plan.generation:
             flaws = self.flaws._replace(shared=self.flaws.shared or flaws.shared)  # submitted again: either plan may apply
         self.flaws = flaws if flaws.any else None
@@ -348,12 +350,18 @@ class Assignments:
         return next((plan for plan in (self.plan, self.older) if plan is not None and plan.generation == generation), None)
 
     def _note_unowned(
-        self, at_us: int, submitted: dict[str, Partitions | None], offers: dict[str, Subscription | None], protocol: str
+        self, group: GroupData, at_us: int, submitted: dict[str, Partitions | None], plan: Plan, protocol: str
     ) -> None:
-        self._believe_shrunk(at_us)
+        self._believe_shrunk(group, at_us)
         if None in submitted.values():
-            self.unowned, self.shrunk = (), {}
+            self.unowned, self.shrunk, self.wanted = (), {}, {}
             return
+        offers = plan.offers or {}
+        wanted = assignment_checks.wanted(submitted, offers, plan.leader, at_us, TOPICS_KEPT)
+        self.wanted = {
+            topic: one._replace(since_us=self.wanted[topic].since_us) if topic in self.wanted else one
+            for topic, one in wanted.items()
+        }
         # These assignors leave out no partition that they know of.
         self.shrunk = (
             assignment_checks.shrunk(submitted, offers, self.topics) if protocol in assignment_checks.EXCLUSIVE_ASSIGNORS else {}
@@ -364,10 +372,10 @@ class Assignments:
             for topic, partition in assignment_checks.unowned(submitted, offers, self.topics)
         )
 
-    def _believe_shrunk(self, at_us: int) -> None:
+    def _believe_shrunk(self, group: GroupData, at_us: int) -> None:
         """Lower the partition count of topics whose last partitions leaders have long left out."""
         for topic, _, since_us in self.unowned:
-            if topic in self.shrunk and at_us - since_us >= METADATA_AGE_US:
+            if topic in self.shrunk and at_us - since_us >= group.settings.metadata_age_us:
                 self.topics[topic] = self.shrunk[topic]
         self.topics = {topic: count for topic, count in self.topics.items() if count}
 
