@@ -222,7 +222,7 @@ def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
         own = roster.get(member_id)
         if own is None or instance_id in {own, *roster.values()} or instance_id in group.instances:
             return None
-        if tuple(group.member_identity.broker_version.release) < TABLE["H8"].releases[0]:
+        if group.member_identity.broker_version.release < TABLE["H8"].releases[0]:
             return None
         holder = "nobody"
     api = API_NAMES[exchange.api_key]

@@ -22,14 +22,14 @@ class BrokerVersion(NamedTuple):
     def heard(self, api_key: int, api_version: int) -> BrokerVersion:
         """Return what is known after the broker answered this version."""
         release = first_release(api_key, api_version)
-        return BrokerVersion(release) if release > tuple(self.release) else self
+        return BrokerVersion(release) if release > self.release else self
 
     @property
     def marks_failed_joins(self) -> bool:
         """True if a refused JoinGroup has generation -1; brokers up to 2.1 return 0."""
-        return tuple(self.release) >= (2, 2)
+        return self.release >= (2, 2)
 
     @property
     def writes_replacements(self) -> bool:
         """True if a static member's replacement within a generation is written to the log; before 2.6.1 it is not (KAFKA-10284)."""
-        return tuple(self.release) >= (2, 7)
+        return self.release >= (2, 7)

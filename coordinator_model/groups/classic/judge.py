@@ -118,7 +118,7 @@ def judge(
     api_key, version = exchange.api_key, exchange.api_version
     positions = Positions(group, exchange, named or (exchange.member_id, exchange.instance_id), later, issued)
     excluded: list[tuple[Row, str, tuple[Reason, ...]]] = []
-    oldest = max(tuple(broker_version.release), first_release(api_key, version))
+    oldest = max(broker_version.release, first_release(api_key, version))
     for row in unseen(TABLE, api_key, version, error, oldest):
         reasons = _not_unseen(positions, row)
         if not reasons:

@@ -76,8 +76,7 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member]):
 
     @property
     def broker_release(self) -> tuple[int, int]:
-        major, minor = self.member_identity.broker_version.release  # a list, if it comes from a snapshot
-        return max((major, minor), self.facts.any_release(self.cluster, self.broker))
+        return max(self.member_identity.broker_version.release, self.facts.any_release(self.cluster, self.broker))
 
     def session_end_us(self, member: Member) -> int | None:
         since_us = member.session_since_us

@@ -5,7 +5,7 @@ Values are stored by position, so new ones are only appended, each with a defaul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
@@ -186,22 +186,11 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
         group.recurring = Recurring.restored(later[3])
     for name, value in zip(_PLAIN, plain, strict=False):
         setattr(group, name, value)
-    group.release = tuple(release)
-    group.conversions = tuple(group.conversions)
+    group.release = release
     group.session_bounds = SessionBounds(*group.session_bounds)
-    group.returns = {member_id: tuple(times) for member_id, times in group.returns.items()}
-    group.succeeded = tuple(group.succeeded)
     group.refused_joins = refused_joins.restored(group.refused_joins)
-    group.shutdowns = _pairs(group.shutdowns)
-    group.status_spells = {
-        code: StatusSpell(first_us, last_us, times, tuple(frames))
-        for code, (first_us, last_us, times, frames) in group.status_spells.items()
-    }
-    group.abandoned = {client: tuple(times) for client, times in group.abandoned.items()}
-    group.instance_uses = {
-        instance_id: InstanceUse(_pairs(takes), _pairs(refused), tuple(frames))
-        for instance_id, (takes, refused, frames) in group.instance_uses.items()
-    }
+    group.status_spells = {code: StatusSpell(*spell) for code, spell in group.status_spells.items()}
+    group.instance_uses = {instance_id: InstanceUse(*use) for instance_id, use in group.instance_uses.items()}
     given = iter(fast[0])
     for values, granted, pending, ever, *more in members:
         member = EpochMember("")
@@ -223,20 +212,15 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
         group.members[member.id] = member
     group.doubles = [DoubleGrant(*double) for double in doubles]
     group.bumps = [Bump(*bump) for bump in bumps]
-    group.recent = [(cause, member_id) for cause, member_id in recent]
+    group.recent = list(recent)
     group.claims = {
-        instance_id: InstanceClaim(first_us, times, tuple(frames), last_us)
-        for instance_id, first_us, times, frames, last_us in claims
+        instance_id: InstanceClaim(first_us, times, frames, last_us) for instance_id, first_us, times, frames, last_us in claims
     }
     numbers = iter(fast[1])
     group.connections = {name: ConnectionState(next(numbers), group.last_record_us - next(numbers)) for name in connections}
     for exchange, facts in fast[2]:
         exchange.facts = exchange.facts if facts is None else _facts(facts)
         group.open[exchange.key] = exchange
-
-
-def _pairs(values: Iterable[Sequence[Any]]) -> tuple[tuple[int, str], ...]:
-    return tuple((at_us, member_id) for at_us, member_id in values)
 
 
 def _facts(values: Sequence[Any]) -> HeartbeatFacts | EpochCommitFacts:

@@ -91,7 +91,7 @@ def _prepares(group: ClassicGroup, exchange: Exchange, ask: JoinFacts) -> bool:
     leads = newest is not None and newest.leader == exchange.member_id
     changed = member is not None and member.present and member.digest and ask.digest != member.digest
     holds = frozenset({Condition.LEADER if leads else Condition.FOLLOWER, Condition.CHANGED if changed else Condition.UNCHANGED})
-    release = tuple(group.member_identity.broker_version.release)
+    release = group.member_identity.broker_version.release
     moment = Moment(_sender(group, exchange), Relation.NONE, holds, exchange.api_version, release)
     phases = "S" if group.state is State.STABLE else "KS"
     return all(Effect.PREPARES in effects(TABLE, JOIN_GROUP, moment._replace(phase=phase)) for phase in phases)
