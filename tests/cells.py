@@ -139,7 +139,7 @@ def changed_table(change: Change) -> Iterator[None]:
 
 def _set(table: tuple[Row, ...]) -> None:
     TABLE.rows = table
-    for cached in (judge.ways, judge.shown, judge.unseen, judge.effects, protocol.proves_membership):
+    for cached in (judge.ways, judge.shown, judge.unseen, judge.effects, protocol.phases_of_members):
         cached.cache_clear()
 
 

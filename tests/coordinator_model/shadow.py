@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict, judge
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.classic.positions import Later
-from coordinator_model.groups.classic.trackers.identity_proofs import validates
+from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.groups.responses import leave_outcomes
@@ -89,7 +89,8 @@ class Shadow:
         """Find the refusals that this success shows to have been unlawful."""
         if not group.settled or group.newest_generation is None or not group.connections:
             self.waiting = []
-        if not self.waiting or not validates(group, exchange):
+        phases = proven_in(group, exchange) if self.waiting else frozenset()
+        if not phases:
             return
         joined = exchange.api_key == JOIN_GROUP
         generation, member_id = (body.generation_id, body.member_id) if joined else (exchange.generation, exchange.member_id)
@@ -97,8 +98,7 @@ class Shadow:
         for one in self.waiting:
             if one.exchange.res_us + skew_us >= exchange.effective_us:
                 continue
-            in_sync = exchange.error == 0 and exchange.api_key != OFFSET_COMMIT
-            unbroken = one.later.generation == generation and (in_sync or not one.later.in_sync)
+            unbroken = one.later.generation == generation and ("P" not in phases or not one.later.in_sync)
             same = one.later.member and one.exchange.member_id == member_id
             if unbroken or same:
                 self.unlawful.append((group, one.verdict))

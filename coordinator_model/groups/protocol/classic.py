@@ -31,7 +31,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from coordinator_model.groups.protocol.judge import shown
+from coordinator_model.groups.protocol.judge import ways
 from coordinator_model.groups.protocol.table import Effect, Table
 from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import (
@@ -314,12 +314,24 @@ INSTANCE_SINCE: Final = {TABLE.apis[row[0]]: TABLE[row].versions[0] for row in (
 
 
 @cache
-def proves_membership(api_key: int, version: int, answer: int, *, loads: bool = False) -> bool:
-    """Return True if only a member at its group's generation gets this answer to a request that names a generation.
+def phases_of_members(api_key: int, version: int, answer: int, *, numbered: bool, loads: bool) -> frozenset[str]:
+    """Return the phases in which a member gets an answer that nobody else gets; none if somebody else gets it, too.
 
+    Who becomes a member by it is one.
+
+    :param numbered: the request names a generation. Then only members at their group's generation count.
     :param loads: the broker may load the group.
     """
-    found = shown(TABLE, api_key, version, answer, first_release(api_key, version))
-    named = [way for way in found if way.generation is not Generation.NONE and (loads or way.phase != "L")]
-    ours = {Sender.MEMBER, Sender.RENAMED}
-    return bool(named) and all(way.generation is Generation.SAME and way.sender in ours for way in named)
+    found = [
+        way
+        for way in ways(TABLE, api_key, version, answer, first_release(api_key, version))
+        if (way.generation is not Generation.NONE) == numbered and (loads or way.phase != "L")
+    ]
+    if numbered and any(way.generation is not Generation.SAME for way in found):
+        return frozenset()
+    others = any(way.sender not in _MEMBERS and way.row.effects.isdisjoint(_JOINS) for way in found)
+    return frozenset() if others else frozenset(way.phase for way in found)
+
+
+_MEMBERS: Final = frozenset({Sender.MEMBER, Sender.RENAMED})
+_JOINS: Final = frozenset({Effect.ADDED, Effect.REPLACED})

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.state import SHOWN, Observation
+from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
 from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.events import SLOW_US, ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
-from coordinator_model.groups.protocol.classic import proves_membership
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES
@@ -179,7 +179,7 @@ def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation 
         if newest is None or newest.roster is None or member.id in newest.roster:
             group.prove(member, exchange)
         group.observe(Observation.TOLD_TO_REJOIN, exchange.res_us)
-    if proves_membership(HEARTBEAT, exchange.api_version, REBALANCE_IN_PROGRESS):
+    if proven_in(group, exchange):
         if newest is not None and newest.generation == exchange.generation:
             newest.told = (*(id_ for id_ in newest.told if id_ != member.id), member.id)
         events = group.unlawful(exchange)

@@ -5,23 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.broker_version import BrokerVersion
-from coordinator_model.groups.events import (
-    IdUnused,
-)
-from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, proves_membership
-from coordinator_model.groups.records import (
-    Exchange,
-    Generation,
-    JoinFacts,
-)
+from coordinator_model.groups.events import IdUnused
+from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, phases_of_members
+from coordinator_model.groups.records import Exchange, Generation, JoinFacts
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import (
-    HEARTBEAT,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    OFFSET_COMMIT,
-    SYNC_GROUP,
-)
+from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, LEAVE_GROUP, NONE
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
@@ -33,14 +21,13 @@ def skew_us(group: GroupData) -> int:
     return group.settings.clock_skew_ms * 1_000
 
 
-def validates(group: GroupData, exchange: Exchange) -> bool:
-    """Return True if the response proves that the request's member and generation were the group's."""
-    if exchange.api_key == OFFSET_COMMIT:
-        return 0 in exchange.error_codes and exchange.generation >= 0
-    if exchange.api_key == HEARTBEAT:
-        loads = group.loading_near(exchange.broker, exchange.res_us)
-        return proves_membership(HEARTBEAT, exchange.api_version, exchange.error, loads=loads)
-    return exchange.error == 0 and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
+def proven_in(group: GroupData, exchange: Exchange) -> frozenset[str]:
+    """Return the phases that the group was in, if the response proves that its member and its generation are the request's; else none."""
+    if exchange.api_key in COMMITS and NONE not in exchange.error_codes:
+        return frozenset()
+    loads = group.loading_near(exchange.broker, exchange.res_us)
+    numbered = exchange.generation >= 0
+    return phases_of_members(exchange.api_key, exchange.api_version, exchange.error, numbered=numbered, loads=loads)
 
 
 def bears_generation(broker_version: BrokerVersion, exchange: Exchange, body: Any) -> bool:

@@ -23,9 +23,9 @@ from coordinator_model.groups.classic.trackers.identity_proofs import (
     in_one_life,
     never_empty,
     nothing_else_moves,
+    proven_in,
     skew_us,
     unused_ids,
-    validates,
 )
 from coordinator_model.groups.events import (
     Collided,
@@ -221,10 +221,10 @@ class MemberIdentity:
         if was_odd:
             self.odd = tuple(key for key in self.odd if key != exchange.key)
         events: list[Event] = []
-        if validates(group, exchange):
+        if phases := proven_in(group, exchange):
             if was_odd:
                 events.append(Mispaired(exchange))
-            events.extend(self._clear_up(group, exchange, body))
+            events.extend(self._clear_up(group, exchange, body, settled="P" not in phases))
             events.extend(self._collision(group, exchange))
         if self.odd:
             self.odd = tuple(key for key in self.odd if key in group.open)
@@ -389,12 +389,14 @@ class MemberIdentity:
         self.ahead = {**dict(kept), member.id: Ahead(exchange.generation, highest, exchange.res_us, exchange.actor, frames)}
         group.changed = True
 
-    def _clear_up(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
-        """Return events for the earlier refusals that this success proves wrong."""
+    def _clear_up(self, group: GroupData, exchange: Exchange, body: Any, *, settled: bool) -> list[Event]:
+        """Return events for the earlier refusals that this response proves wrong.
+
+        :param settled: no join phase was under way.
+        """
         joins = exchange.api_key == JOIN_GROUP
         member_id = body.member_id if joins else exchange.member_id
         generation = body.generation_id if joins else exchange.generation
-        settled = exchange.error == 0 and exchange.api_key != OFFSET_COMMIT  # no join phase was under way
         wrong, left = [], []
         stale_us = exchange.res_us - group.settings.quiet_ms * 1_000
         for doubt in self.doubts:

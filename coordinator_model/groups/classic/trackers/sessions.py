@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.events import SLOW_US, Slow, Throttled
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.protocol.classic import proves_membership
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -20,7 +20,6 @@ from coordinator_model.wire.constants import (
     INVALID_SESSION_TIMEOUT,
     JOIN_GROUP,
     LEAVE_GROUP,
-    NONE,
     SYNC_GROUP,
 )
 
@@ -150,7 +149,7 @@ class Sessions:
             events += (self._slow(exchange),)
         if api_key == JOIN_GROUP and error == INVALID_SESSION_TIMEOUT:
             events += (SessionRefused(exchange),)
-        if exchange.silence_us and exchange.gap_free and member is not None and _lets_in(exchange):
+        if exchange.silence_us and exchange.gap_free and member is not None and proven_in(group, exchange):
             witnessed = any(
                 other is not member and (other.proven_us or 0) > exchange.inv_us - exchange.silence_us
                 for other in group.members.values()
@@ -280,12 +279,6 @@ def _restarted_us(newest: Generation, member: Member) -> int:
     """
     assert member.proven_us is not None
     return member.proven_us if member.proven_us > max(member.synced_us, member.joined_us) else newest.proven_us
-
-
-def _lets_in(exchange: Exchange) -> bool:
-    if exchange.api_key == HEARTBEAT:
-        return proves_membership(HEARTBEAT, exchange.api_version, exchange.error)
-    return exchange.error == NONE and exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
 
 
 def tells_of_poll_timeout(reason: str) -> bool:
