@@ -8,11 +8,14 @@ from typing import Any, Final, NamedTuple
 from coordinator_model.advice.history import Event, us_of
 from coordinator_model.finding import Blame, Severity
 
-EXPLAINS: Final = frozenset({"C-08", "E-07", "P-02", "R-02", "R-03", "R-09", "R-10", "R-25", "R-26", "S-01", "T-10", "T-11"})
+EXPLAINS: Final = frozenset(
+    {"C-08", "E-07", "P-02", "R-02", "R-03", "R-09", "R-10", "R-25", "R-26", "R-27", "S-01", "T-10", "T-11"}
+)
 """Rules that name why a group rebalances, or cannot end a rebalance: loops of joins, timeouts that cannot work together, two processes of
 one instance id, an id that is given and not used, members without a common protocol or without SyncGroup, a record that the coordinator
-cannot write, what moves nothing. No advice is about these: what the finding says to do comes first. So it is with errors of the broker.
-R-01, R-24 and T-12 are not among them, as there is advice about rebalance timeouts, scale steps and poll intervals."""
+cannot write, Connect workers that read different configs, what moves nothing. No advice is about these: what the finding says to do comes
+first. So it is with errors of the broker. R-01, R-24 and T-12 are not among them, as there is advice about rebalance timeouts, scale steps
+and poll intervals."""
 
 Groups = Mapping[tuple[str, str], "list[Span]"]
 """Cluster and group → the times."""

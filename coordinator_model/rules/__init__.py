@@ -11,6 +11,7 @@ from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.tracker import Event
 from coordinator_model.rules import (
     assignments,
+    connect,
     coordinators,
     epoch_members,
     epochs,
@@ -51,6 +52,7 @@ CATALOGUE: Final[dict[str, Rule]] = {
         scaling.RULES,
         unmoved.RULES,
         hot_loops.RULES,
+        connect.RULES,
         sessions.RULES,
         timeouts.RULES,
         assignments.RULES,

@@ -238,7 +238,7 @@ R_06 = FrameRule(
     expected="A generation lasts for hours; deployments aside.",
     action="Look at what started them and at the reasons that clients give; act on the most frequent.",
     false_alarms="A deployment that takes more than 15 minutes and keeps the group busy for most of them.",
-    suppressed_by=("R-07", "R-24", "R-25", "R-26", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("R-07", "R-24", "R-25", "R-26", "R-27", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _storm},
     quiet_times=5,
 )
@@ -260,7 +260,7 @@ R_07 = FrameRule(
     false_alarms="A leader that rejoins because partitions were added: not counted where its assignments show it, else a warning at most. "
     "Starters that were not seen interrupt the row. "
     "A Connect worker that rejoins for ever without leaving is not told from a cluster whose connectors change: R-06 counts that.",
-    suppressed_by=("R-10", "R-17", "R-25", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("R-10", "R-17", "R-25", "R-27", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _one_member_loops},
     quiet_times=5,
 )

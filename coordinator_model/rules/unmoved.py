@@ -122,7 +122,7 @@ R_25 = TimerRule(
     expected="A rebalance follows a change of members or partitions.",
     action="Find what coincided with them; no member is to blame for answering to it.",
     false_alarms="One member that asks each time by itself is R-07. Rebalances whose beginning was not captured do not count.",
-    suppressed_by=("R-10", "R-17", "C-04", "C-05"),
+    suppressed_by=("R-10", "R-17", "R-27", "C-04", "C-05"),
     quiet_times=5,
     due=_moved_nothing,
 )

@@ -29,7 +29,7 @@ from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.responses import error_codes
 from coordinator_model.groups.spoken_versions import note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
-from coordinator_model.wire import API_NAMES
+from coordinator_model.wire import API_NAMES, CONNECT
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
@@ -68,6 +68,8 @@ def on_request(group: ClassicGroup, exchange: Exchange, member: Member | None, b
             member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
             events = (*events, FenceIgnored(exchange, member))
     if api_key != HEARTBEAT:
+        if api_key == JOIN_GROUP and body.protocol_type == CONNECT:
+            group.recurring.config_offsets.on_join(exchange, body)
         for tracker in _TRACKERS_OF[api_key](group):
             events += tracker.on_request(group, exchange, body)
         if api_key in rebalance_events.API_KEYS:
@@ -86,6 +88,8 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     events = _ON_RESPONSE[exchange.api_key](group, exchange, body)
     if exchange.api_key == JOIN_GROUP:
         group.recurring.hot_joins.on_answer(exchange, same_generation=joined_before == body.generation_id)
+    elif exchange.api_key == SYNC_GROUP and not exchange.error and group.protocol_type == CONNECT:
+        group.recurring.config_offsets.on_assignment(exchange, body)
     if exchange.api_key != HEARTBEAT or exchange.error:
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.recurring.config_offsets import ConfigOffsets
 from coordinator_model.groups.recurring.given_up import GivenUpJoins
 from coordinator_model.groups.recurring.hot_joins import HotJoins
 from coordinator_model.groups.recurring.poll_intervals import Overruns
@@ -17,7 +18,7 @@ from coordinator_model.groups.recurring.untold import Untold
 class Recurring:
     """What recurs in one group. Each part gets all events of the group, and keeps a bounded number of them."""
 
-    __slots__ = ("given_up", "hot_joins", "overruns", "scaling", "unmoved", "untold")
+    __slots__ = ("config_offsets", "given_up", "hot_joins", "overruns", "scaling", "unmoved", "untold")
 
     def __init__(self) -> None:
         self.scaling = Scaling()
@@ -26,6 +27,7 @@ class Recurring:
         self.untold = Untold()
         self.given_up = GivenUpJoins()
         self.hot_joins = HotJoins()
+        self.config_offsets = ConfigOffsets()
 
     def on_event(self, event: GroupEvent) -> None:
         """Note what happened in the group."""
@@ -45,6 +47,7 @@ class Recurring:
             or self.untold.back
             or self.given_up.known
             or self.hot_joins.by_connection
+            or self.config_offsets.behind
         )
 
     def values(self) -> list[Any]:
@@ -56,6 +59,7 @@ class Recurring:
             self.untold.values(),
             self.given_up.values(),
             self.hot_joins.values(),
+            self.config_offsets.values(),
         ]
 
     @classmethod
@@ -69,4 +73,5 @@ class Recurring:
         recurring.untold = Untold.restored(next(parts, recurring.untold.values()))
         recurring.given_up = GivenUpJoins.restored(next(parts, recurring.given_up.values()))
         recurring.hot_joins = HotJoins.restored(next(parts, recurring.hot_joins.values()))
+        recurring.config_offsets = ConfigOffsets.restored(next(parts, recurring.config_offsets.values()))
         return recurring

@@ -1,0 +1,108 @@
+"""How far the workers of a Connect group have read their config topic, which their JoinGroups and assignments say (KIP-415).
+
+A leader assigns with the largest offset that any worker has read up to. A worker with less reads to the end of its topic before it joins
+again, so it has as much by then, unless its topic is another one or lost records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.evidence import client_text, request_evidence
+from coordinator_model.groups.records import Exchange, JoinFacts
+from coordinator_model.wire import CONNECT, read_member_assignment, read_metadata
+
+if TYPE_CHECKING:
+    from coordinator_model.wire import JoinGroupRequest, SyncGroupResponse
+
+WORKERS_KEPT: Final = 64
+URL_KEPT: Final = 120  #: characters
+CONFIG_MISMATCH: Final = 1
+"""Connect's own error in an assignment: its leader has read less than another worker, and assigned nothing."""
+
+
+class Worker(NamedTuple):
+    """A worker, by the address of its REST interface, its client id and its host."""
+
+    url: str
+    client: str
+    connection: str  #: of its latest JoinGroup
+    session_ms: int
+    offset: int  #: up to which it had read by then; -1 if it had read nothing
+    told: int | None = None  #: the offset of the assignment that it has received since
+    error: int = 0  #: of the latest assignment
+    behind: int = 0  #: JoinGroups in a row whose offset was the same, and below that of the assignment before
+    asked: int = 0  #: the offset of the last of those assignments
+    since_us: int = 0  #: time of the first of them
+    last_us: int = 0
+    gap_us: int = 0  #: the longest time between two of them
+    frames: tuple[Evidence, ...] = ()  #: the first two and the last two of them
+
+    def joins(self, offset: int, at_us: int, frame: Evidence) -> Worker:
+        """Return what is known after another JoinGroup."""
+        if self.told is None:
+            return self  # it asks again, and was assigned nothing in between
+        if offset >= self.told or (self.behind and offset != self.offset):
+            return self._replace(told=None, behind=0, frames=())
+        if not self.behind:
+            return self._replace(told=None, behind=1, asked=self.told, since_us=at_us, last_us=at_us, gap_us=0, frames=(frame,))
+        return self._replace(
+            told=None,
+            behind=self.behind + 1,
+            asked=self.told,
+            last_us=at_us,
+            gap_us=max(self.gap_us, at_us - self.last_us),
+            frames=(*self.frames[:2], *self.frames[2:][-1:], frame),
+        )
+
+
+class ConfigOffsets:
+    """Those of one group."""
+
+    __slots__ = ("workers",)
+
+    def __init__(self) -> None:
+        self.workers: dict[str, Worker] = {}  #: url and client → worker; who joined last comes last
+
+    def on_join(self, exchange: Exchange, body: JoinGroupRequest) -> None:
+        """Note what a worker says in its JoinGroup."""
+        offers = (read_metadata(CONNECT, protocol.metadata) for protocol in body.protocols)
+        state = next((offer.body for offer in offers if offer is not None), None)
+        if state is None:
+            return
+        assert isinstance(exchange.facts, JoinFacts)
+        client, connection, session_ms = client_text(exchange.actor), exchange.key[0], exchange.facts.session_timeout_ms
+        url = state.url[:URL_KEPT]
+        key = f"{url} {client}"
+        known = self.workers.pop(key, None) or Worker(url, client, connection, session_ms, state.config_offset)
+        known = known.joins(state.config_offset, exchange.inv_us, request_evidence(exchange))
+        self.workers[key] = known._replace(connection=connection, session_ms=session_ms, offset=state.config_offset)
+        if len(self.workers) > WORKERS_KEPT:
+            del self.workers[next((old for old, one in self.workers.items() if not one.behind), next(iter(self.workers)))]
+
+    def on_assignment(self, exchange: Exchange, body: SyncGroupResponse) -> None:
+        """Note for which offset a worker is assigned its work."""
+        found = read_member_assignment(CONNECT, body.assignment)
+        if found is None:
+            return
+        for key, worker in self.workers.items():
+            if worker.connection == exchange.key[0]:
+                self.workers[key] = worker._replace(told=found.body.config_offset, error=found.body.error)
+
+    @property
+    def behind(self) -> list[Worker]:
+        """Return those whose last JoinGroup was behind their last assignment."""
+        return [worker for worker in self.workers.values() if worker.behind]
+
+    def values(self) -> list[Any]:
+        """Return plain values for :meth:`restored`."""
+        return [list(worker) for worker in self.workers.values()]
+
+    @classmethod
+    def restored(cls, values: Sequence[Any]) -> ConfigOffsets:
+        """Return what a snapshot stored."""
+        restored = cls()
+        restored.workers = {f"{worker.url} {worker.client}": worker for worker in (Worker(*known) for known in values)}
+        return restored
