@@ -54,7 +54,7 @@ def proposals(history: History) -> list[Advice]:
     """Return one piece of advice of each kind that saves something, by saving."""
     lost = history.lost(range(len(history.rebalances)))
     best = [max(kind(history), key=_saving, default=None) for kind in KINDS.values()]
-    worth = [piece for piece in best if piece is not None and _is_worth(piece.saves, lost)]
+    worth = [piece for piece in best if piece is not None and _is_worth(piece, lost)]
     return sorted(worth, key=_saving, reverse=True)
 
 
@@ -62,5 +62,7 @@ def _saving(piece: Advice) -> Saving:
     return piece.saves
 
 
-def _is_worth(saves: Saving, lost: Saving) -> bool:
-    return any(saved >= max(_LEAST_S, _LEAST_PART * most) for saved, most in zip(saves, lost, strict=True))
+def _is_worth(piece: Advice, lost: Saving) -> bool:
+    """Return True if it saves something that counts, whatever events do not show."""
+    bounds = zip(piece.saves, piece.saves_least, lost, strict=True)
+    return any(saved >= max(_LEAST_S, _LEAST_PART * most) and least > 0 for saved, least, most in bounds)

@@ -182,6 +182,16 @@ def test_a_group_that_lost_next_to_nothing_gets_no_advice() -> None:
     assert advise(quick) == ()
 
 
+def test_what_may_save_nothing_is_no_advice() -> None:
+    """Each of four new members may wait for a heartbeat of 5 s, which is all that the group lost."""
+    members = [member("a.1", 0, 4), *(member(f"n{number}.1", 0, 4, new=True) for number in range(4))]
+    events = [rebalance("new member", "n0.1", 0, 4, members)]
+    assert of_kind("consumer protocol", events).saves_most.member_seconds == 20
+    assert "consumer protocol" not in {piece.kind for piece in proposals(histories(events)[0])}
+    fewer = [rebalance("new member", "n0.1", 0, 4, members[:2])]
+    assert "consumer protocol" in {piece.kind for piece in proposals(histories(fewer)[0])}
+
+
 def test_rebalances_of_a_brokers_log_have_no_cost_and_so_no_advice() -> None:
     assert advise([{**one, "cost_member_seconds": None} for one in rolling() if one["kind"] == "rebalance_finished"]) == ()
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from coordinator_model.advice import KINDS, Advice, Saving
+from coordinator_model.advice import Advice, Saving, proposals
 from coordinator_model.advice.history import histories, us_of
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.settings import Settings
@@ -155,11 +155,12 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """True if the prediction is within a quarter, or gives a range in which it was."""
-        if self.advice is None or self.off is None:
-            return False
+        """True if the prediction is within a quarter, or gives a range in which it was, or if none was made."""
+        if self.advice is None:
+            return True
         least_s, most_s = self.advice.saves_least.member_seconds, self.advice.saves_most.member_seconds
-        return abs(self.off) <= ALLOWED or least_s <= self.measured.member_seconds <= most_s
+        is_near = self.off is not None and abs(self.off) <= ALLOWED
+        return is_near or least_s <= self.measured.member_seconds <= most_s
 
     def line(self) -> str:
         said = self.advice
@@ -233,9 +234,7 @@ def rows(recording: Path, spans: dict[str, tuple[int, int]]) -> Iterator[Row]:
         lost = _lost(as_it_is)
         for way in life.ways[1:]:
             assert way.kind is not None
-            said = [
-                piece for history in histories(as_it_is) for piece in KINDS[way.kind](history) if piece.saves.member_seconds > 0
-            ]
+            said = [piece for history in histories(as_it_is) for piece in proposals(history) if piece.kind == way.kind]
             then = _lost(events.get(way.name, []))
             measured = Saving(lost.member_seconds - then.member_seconds, lost.partition_seconds - then.partition_seconds)
             yield Row(life.title, way.kind, lost, max(said, key=lambda piece: piece.saves, default=None), measured)
