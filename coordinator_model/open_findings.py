@@ -93,6 +93,7 @@ class OpenFindings:
         known.count += 1
         known.updated_us = at_us
         known.summary, known.observed, known.generation = breach.summary, breach.observed, breach.generation
+        known.member_id, known.instance_id, known.actor = breach.member_id, breach.instance_id, breach.actor or NOBODY
         known.evidence = _merge(known.evidence, breach.evidence)
         known.blame, known.action = breach.blame or rule.blame, breach.action
         if worse:

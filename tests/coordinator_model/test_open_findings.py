@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from coordinator_model.finding import Status
+from typing import Any
+
+from coordinator_model.finding import Finding, Status
+from coordinator_model.groups.records import ClientInfo
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.rules.base import Breach
@@ -36,6 +39,22 @@ def test_a_finding_that_is_held_back_says_how_often_it_happened_meanwhile(talk: 
     assert talk.findings == []
     talk.settle()
     assert told(talk, "G-02") == [(Status.OPEN, 5)]
+
+
+def test_a_finding_names_whom_its_newest_occurrence_names() -> None:
+    """One that began with one member, and is about several by now, blames none of them; its words name them all."""
+    findings, rule = OpenFindings("c1", "g"), CATALOGUE["R-01"]
+    actor = ClientInfo("a", "10.0.0.1:40000", "", "a#1")
+
+    def reported(at_us: int, **fields: Any) -> list[Finding]:
+        breach = Breach("", "Members are missing.", "none", (), **fields)
+        return list(findings.report(rule, breach, at_us=at_us, hold_us=0, incarnation=1, group_type="classic"))
+
+    [opened] = reported(1, actor=actor, member_id="a-1", instance_id="i")
+    [updated] = reported(2)
+    assert (opened.client_id, opened.member_id, opened.instance_id) == ("a", "a-1", "i")
+    assert (updated.status, updated.client_id, updated.client_address) == (Status.UPDATE, None, None)
+    assert (updated.member_id, updated.instance_id) == (None, None)
 
 
 def takes(talk: Conversation, leader: Client, name: str, instance_id: str) -> Client:
