@@ -195,14 +195,14 @@ def _emptied(group: ClassicGroup) -> Iterator[Due]:
     for suspect in list(suspects(group, BLANK))[:1]:
 
         def describe_blank(suspect: Suspect = suspect) -> Breach:
-            return Breach.of_sender(
-                suspect,
+            return Breach(
+                "",
                 f"All members of group {group.name} are given no assignment in generation {suspect.generation}, although they "
-                f"subscribed to topics with partitions; {sender_text(suspect)} was among the first.",
+                "subscribed to topics with partitions.",
                 "a SyncGroup success without an assignment; the plan has no entry that holds anything",
                 (suspect.frame,),
+                generation=suspect.generation,
                 blame=Blame.CLIENT,
-                subject="",
             )
 
         yield Due(suspect.at_us + window_us(group), "", Severity.WARNING, describe_blank)
@@ -234,7 +234,6 @@ def _rival_claims(group: ClassicGroup, rivals: RivalClaims) -> Breach | None:
         f"Members of group {group.name} claim the same partitions as their own in generation {generation}: {claims}.",
         "the subscriptions in the leader's JoinGroup answer name the same partition as owned, in the same generation",
         (response_evidence(rivals.exchange, 0),),
-        member_id=rivals.claims[0][3][-1],
         generation=generation,
     )
 

@@ -237,6 +237,11 @@ def about(member: AnyMember) -> dict[str, Any]:
     return {"actor": member.actor, "member_id": member.id, "instance_id": member.instance_id}
 
 
+def about_one(members: Sequence[AnyMember]) -> dict[str, Any]:
+    """Return the fields of a breach that name a member, none if several do the same: then its text names them."""
+    return about(members[0]) if len(members) == 1 else {}
+
+
 def captured(*frames: Evidence | None) -> tuple[Evidence, ...]:
     """Return those of the frames that were captured."""
     return tuple(frame for frame in frames if frame is not None)

@@ -62,7 +62,7 @@ def _unseen(group: ClassicGroup) -> Iterator[Due]:
             f"in the member list of generation {newest.generation}, and neither a JoinGroup nor anything else since generation "
             f"{before.generation}",
             (before.proof, newest.proof),
-            member_id=unseen[0],
+            member_id=unseen[0] if len(unseen) == 1 else None,
             generation=newest.generation,
         )
 

@@ -220,14 +220,14 @@ def _committed_over(group: ClassicGroup, over: CommittedOver) -> Breach:
             generation=exchange.generation,
             subject=subject,
         )
-    return Breach.of_sender(
-        exchange,
+    return Breach(
+        subject,
         f"Two members of group {group.name} commit the same partitions in generation {exchange.generation}: {_name(exchange)} "
         f"and {over.rival}; {_partitions(over.partitions)}.",
         f"{counted(len(over.partitions), 'partition')} committed by {over.committer} that {over.rival} had committed in "
         "the same generation",
         exchange_evidence(exchange),
-        subject=subject,
+        generation=exchange.generation,
     )
 
 

@@ -27,7 +27,7 @@ from coordinator_model.groups.evidence import request_evidence, response_evidenc
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspects
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, admission, sender_text, who
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about_one, admission, sender_text, who
 from coordinator_model.rules.epoch_checks import impossible_answer
 from coordinator_model.rules.epoch_members import P_12
 from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04, P_05, P_06, P_11
@@ -220,15 +220,8 @@ def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
 
     def describe() -> Breach:
         said = "; ".join(f"{note}: {', '.join(who(one) for one in whose[:NAMED_AT_MOST])}" for note, whose in notes.items())
-        first = next(iter(notes.values()))[0]
-        frames = admission(first)
-        return Breach.of_member(
-            first,
-            f"Timeouts in group {group.name} are odd: {said}.",
-            "; ".join(notes),
-            frames,
-            subject="",
-        )
+        odd = list({member.id: member for whose in notes.values() for member in whose}.values())
+        return Breach("", f"Timeouts in group {group.name} are odd: {said}.", "; ".join(notes), admission(odd[0]), **about_one(odd))
 
     yield Due(max(member.joined_us for member in members), "", severity, describe)
 

@@ -25,7 +25,7 @@ from coordinator_model.rules.base import (
     FrameRule,
     Matter,
     TimerRule,
-    about,
+    about_one,
     is_refused_no_longer,
     kept_waiting,
     the_client,
@@ -112,7 +112,7 @@ def _join_breach(
         blocked = "every known member has asked"
     overdue = severity is Severity.ERROR
     stage = "is overdue: the coordinator should have ended it" if overdue else "drags on"
-    culprit, count = missing[0] if missing else None, len(waiting)
+    count = len(waiting)
     return Breach(
         "",
         f"The join phase of group {group.name} {stage}; {count} JoinGroup {plural(count, 'request')} "
@@ -123,7 +123,7 @@ def _join_breach(
         generation=group.generation,
         blame=Blame.CLIENT if (missing or group.issued) and not overdue else Blame.BROKER,
         certainty=None if patience.known else Certainty.HEURISTIC,
-        **({} if culprit is None else about(culprit)),
+        **about_one(missing),
     )
 
 

@@ -14,7 +14,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import hung_up_since
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Member
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, the_client, who
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, about_one, the_client, who
 from coordinator_model.rules.departures import how_it_went
 from coordinator_model.rules.waiting import awaited_members, processed_since
 from coordinator_model.wording import a_or_an, clock, seconds, some
@@ -102,15 +102,17 @@ def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member
     if missing:
         missing = sorted(missing, key=lambda member: not member.last_frame)  # stable sort: members with captured frames first
         names = some([f"{who(member)}, {_outcome(group, member)}" for member in missing], _NAMED, "; ", "; and ")
-        first = missing[0]
         certainty = None if all(member.last_frame for member in missing) else Certainty.HEURISTIC  # they may be consuming
-        return WaitedFor(names, Blame.CLIENT, first.actor, first.id, first.instance_id, certainty)
+        return WaitedFor(names, Blame.CLIENT, certainty=certainty, **about_one(missing))
     asked = {waiting.member_id for waiting in group.waiting_joins()}
     unused = [(id_, issued) for id_, issued in group.issued.items() if id_ not in asked]
     if unused and any(one.had_some for one in idle):
-        id_, issued = unused[0]
-        words = f"{id_}, an id that was issued to {the_client(issued.actor)} at {clock(issued.issued_us)} and not used"
-        return WaitedFor(words, Blame.CLIENT, issued.actor, id_)
+        each = [
+            f"{id_}, an id that was issued to {the_client(one.actor)} at {clock(one.issued_us)} and not used" for id_, one in unused
+        ]
+        words = some(each, _NAMED, "; ", "; and ")
+        [(id_, issued), *others] = unused
+        return WaitedFor(words, Blame.CLIENT) if others else WaitedFor(words, Blame.CLIENT, issued.actor, id_)
     if not any(one.had_some for one in idle):
         words = "the end of the join phase, which began in an empty group and lasts longer while members come"
         return WaitedFor(f"{words} (group.initial.rebalance.delay.ms)", Blame.CONFIG)

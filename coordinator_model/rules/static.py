@@ -16,7 +16,7 @@ from coordinator_model.groups.epochs.events import EpochFenceIgnored, InstanceCh
 from coordinator_model.groups.events import Contradicted, FenceIgnored, Inconsistent, LeftByItself, Needless, Replaced, Returned
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember, host_of
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, admission, sender_text, who, whom
+from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about_one, admission, sender_text, who, whom
 from coordinator_model.rules.epoch_checks import (
     ignores_fence,
     instance_alternates,
@@ -79,7 +79,6 @@ def _duplicate(group: ClassicGroup, exchange: Exchange, instance: StaticMember, 
         f"{_process(exchange.actor)}{more}. {_WHY_TWO}",
         f"instance id {instance.id} {observed}",
         tuple(instance.frames),
-        actor=exchange.actor,
         member_id=instance.member_id,
         instance_id=instance.id,
     )
@@ -185,14 +184,14 @@ def _absent_blocks(group: ClassicGroup) -> Iterator[Due]:
             f"instance {member.instance_id} ({who(member)}, last {a_or_an(member.last_frame)})" for member in absent[:5]
         )
         longest_us = max((member.session_timeout_ms or 0) for member in absent) * 1_000
-        return Breach.of_member(
-            absent[0],
+        return Breach(
+            "",
             f"The join phase of group {group.name} waits for static members that are away: {names}. It may take until their sessions "
             f"run out, which are up to {seconds(longest_us)} long.",
             f"in the join phase for longer than the rebalance timeout of {seconds(timeout_ms * 1_000)}; all others have asked",
             (request_evidence(oldest),),
             generation=group.generation,
-            subject="",
+            **about_one(absent),
         )
 
     yield Due(began_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms), "", Severity.ERROR, describe)

@@ -10,6 +10,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored, StreamsJoinRefused
 from coordinator_model.groups.epochs.evidence import exchange_evidence
 from coordinator_model.groups.epochs.kinds import SHARE
+from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.statuses import (
     ASSIGNMENT_DELAYED,
     INCORRECTLY_PARTITIONED_TOPICS,
@@ -21,11 +22,12 @@ from coordinator_model.groups.epochs.statuses import (
     STALE_TOPOLOGY,
 )
 from coordinator_model.groups.evidence import client_text
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, captured, sender_text, who
+from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, about_one, captured, sender_text, who
 from coordinator_model.wire import error_name
-from coordinator_model.wording import begin, clock, plural, seconds
+from coordinator_model.wording import begin, clock, plural, seconds, some
 
 _NOTHING_US: Final = 60_000_000
+_NAMED: Final = 3  #: members that a sentence names
 
 
 class _Cause(NamedTuple):
@@ -57,17 +59,24 @@ def _no_tasks(group: EpochGroupData, told: StatusTold) -> Breach | None:
         return None
     lasts = seconds(spell.last_us - spell.first_us)
     detail = f": “{told.detail}”" if told.detail else ""
-    concerned = who(told.member) + " gets" if told.code == STALE_TOPOLOGY else "its members get"
-    return Breach.of_member(
-        told.member,
+    stale = _stale(group) if told.code == STALE_TOPOLOGY else []
+    gets = "gets" if len(stale) == 1 else "get"
+    concerned = f"{some([who(member) for member in stale], _NAMED)} {gets}" if stale else "its members get"
+    return Breach(
+        cause.name,
         f"In Streams group {group.name} {cause.text}{detail}; {concerned} no tasks for that since {clock(spell.first_us)}, {lasts} by "
         "now.",
         f"status {told.code} ({cause.name}) in {spell.times} {plural(spell.times, 'answer')} over {lasts}",
         spell.frames,
         generation=told.member.epoch,
         severity=cause.severity,
-        subject=cause.name,
+        **about_one(stale),
     )
+
+
+def _stale(group: EpochGroupData) -> list[EpochMember]:
+    """Return the members that are told that their topology is an old one."""
+    return [member for member in group.present_members() if any(code == STALE_TOPOLOGY for code, _ in member.statuses)]
 
 
 def _status_over(group: EpochGroupData, name: str) -> bool:
@@ -75,16 +84,18 @@ def _status_over(group: EpochGroupData, name: str) -> bool:
 
 
 def _shutdown(group: EpochGroupData, asked: ShutdownAsked) -> Breach:
-    member, times = asked.member, len(asked.shutdowns)
+    member, times, ids = asked.member, len(asked.shutdowns), [id_ for _, id_ in asked.shutdowns]
     again = f"; {times} such requests within an hour: the application comes back and fails again" if times > 1 else ""
-    return Breach.of_member(
-        member,
-        f"{begin(who(member))} asked the whole application of Streams group {group.name} to stop{again}.",
+    others = [other for other in map(group.members.get, ids) if other is not None and other.actor.named != member.actor.named]
+    beside = f", and so did {some([who(other) for other in others], _NAMED)}" if others else ""
+    return Breach(
+        "",
+        f"{begin(who(member))} asked the whole application of Streams group {group.name} to stop{beside}{again}.",
         f"a heartbeat with the flag to shut the application down, {times} within an hour",
         (asked.frame,),
         generation=member.epoch,
         severity=Severity.CRITICAL if times > 1 else None,
-        subject="",
+        **about_one([member, *others]),
     )
 
 

@@ -455,8 +455,8 @@ def test_A_06_warns_when_the_plan_is_empty_for_everybody(talk: Conversation) -> 
     share_out(talk, [a, b], {a: b"", b: b""})
     talk.settle()
     finding = talk.the("A-06")
-    assert finding.severity is Severity.WARNING
-    assert finding.blame is Blame.CLIENT
+    assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.CLIENT)
+    assert (finding.member_id, finding.client_id) == (None, None)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -630,6 +630,7 @@ def test_A_10_fires_on_claims_of_one_generation(talk: Conversation) -> None:
     assert finding.severity is Severity.WARNING
     assert a.member_id in finding.summary
     assert b.member_id in finding.summary
+    assert finding.member_id is None
     talk.wait(61_000)
     assert talk.the("A-10").status is Status.RESOLVED
 

@@ -29,6 +29,18 @@ def members(talk: Conversation) -> tuple[list[Client], list[Client]]:
     return seen, past
 
 
+def test_V_10_names_no_single_one_of_several(talk: Conversation) -> None:
+    seen, past = members(talk)
+    past.append(talk.client("hides"))
+    past[-1].member_id = "hides-1"
+    for generation in (3, 4):
+        captured_round(talk, seen, past, generation)
+        live(talk, seen, 20)
+    finding = talk.the("V-10")
+    assert "sneaks-1, hides-1" in finding.summary
+    assert finding.member_id is None
+
+
 def test_V_10_names_a_member_that_gets_past_the_tap(talk: Conversation) -> None:
     seen, past = members(talk)
     captured_round(talk, seen, past, 3)

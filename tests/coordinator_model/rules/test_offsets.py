@@ -657,6 +657,7 @@ def test_O_06_fires_when_two_members_commit_one_partition(talk: Conversation) ->
     assert finding.certainty is Certainty.CONFIRMED
     assert a.member_id in finding.summary
     assert b.member_id in finding.summary
+    assert (finding.member_id, finding.client_id) == (None, None)  # nothing tells whose the partitions are
     assert finding.count == 2
 
 

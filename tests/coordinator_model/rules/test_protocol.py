@@ -667,6 +667,7 @@ def test_P_10_fires_on_timeouts_that_make_no_sense(talk: Conversation, timeouts:
     assert finding.severity is Severity.WARNING
     assert finding.blame is Blame.CONFIG
     assert word in finding.summary
+    assert finding.member_id == a.member_id
     talk.leave(a)
     talk.settle()
     assert talk.the("P-10").status is Status.RESOLVED
@@ -687,6 +688,7 @@ def test_P_10_only_notes_members_that_differ(talk: Conversation) -> None:
     finding = talk.the("P-10")
     assert finding.severity is Severity.INFO
     assert "12000/20000 ms" in finding.summary
+    assert finding.member_id is None  # none of them differs more than another
 
 
 def test_P_10_waits_for_the_whole_member_list(talk: Conversation) -> None:

@@ -274,6 +274,13 @@ def test_R_01_lists_five_missing_members_and_counts_the_rest(talk: Conversation)
     talk.ask_join(clients[0])
     talk.wait(15_000)
     assert "and 2 more" in talk.the("R-01").summary
+    assert (talk.the("R-01").member_id, talk.the("R-01").client_id) == (None, None)  # one of seven is not to blame
+
+
+def test_R_01_names_the_only_missing_member(talk: Conversation) -> None:
+    clients = patient(talk, "ab")
+    talk.ask_join(clients[0])
+    talk.wait(15_000)
     assert talk.the("R-01").member_id == clients[1].member_id
 
 

@@ -133,6 +133,32 @@ def test_R_18_names_an_id_that_nobody_uses(talk: Conversation) -> None:
         talk.ask_join(one, **PATIENT)
     talk.wait(21_000)
     assert f"wait for {ghost.member_id}, an id that was issued to" in talk.the("R-18").summary
+    assert talk.the("R-18").member_id == ghost.member_id
+
+
+def test_R_18_blames_none_of_several_ids_that_nobody_uses(talk: Conversation) -> None:
+    clients, ghosts = patient(talk, "a", "b"), [talk.client("ghost"), talk.client("other")]
+    for ghost in ghosts:
+        talk.hand_out_id(ghost)
+        talk.close(ghost)
+    for one in clients:
+        talk.ask_join(one, **PATIENT)
+    talk.wait(21_000)
+    finding = talk.the("R-18")
+    assert all(ghost.member_id in finding.summary for ghost in ghosts)
+    assert (finding.member_id, finding.client_id) == (None, None)
+
+
+def test_R_18_blames_none_of_several_that_died(talk: Conversation) -> None:
+    a, *dead = patient(talk, "a", "b", "c")
+    for one in dead:
+        talk.close(one)
+    talk.heartbeat(a, 27)
+    talk.ask_join(a, **PATIENT)
+    talk.wait(21_000)
+    finding = talk.the("R-18")
+    assert all(one.member_id in finding.summary for one in dead)
+    assert (finding.member_id, finding.client_id, finding.blame) == (None, None, Blame.CLIENT)
 
 
 def test_R_18_counts_from_when_the_members_gave_up_their_partitions_over_several_generations(talk: Conversation) -> None:

@@ -53,7 +53,7 @@ def test_S_01_fires_when_two_processes_fence_each_other(talk: Conversation) -> N
     talk.settle()
     finding = talk.the("S-01")
     assert finding.severity is Severity.ERROR
-    assert finding.instance_id == "i"
+    assert (finding.instance_id, finding.client_id) == ("i", None)
     assert "one at" in finding.summary
     assert "two at" in finding.summary
     assert BOTH_CAUSES in finding.summary
@@ -559,21 +559,32 @@ def test_S_05_is_over_when_the_successor_is_not_known_either(talk: Conversation)
 # ---------------------------------------------------------------------------------------------------- S-06
 
 
-def blocked(talk: Conversation, *, rebalance_timeout_ms: int = 20_000) -> tuple[Client, Client, Client]:
+def blocked(talk: Conversation, *others: Client, rebalance_timeout_ms: int = 20_000) -> tuple[Client, Client, Client]:
     """A dynamic member left; the static ones are away, so the phase is re-armed until somebody joins and waits in it."""
     gone, lead, first = talk.client("gone"), talk.client("lead"), static(talk, "one")
     talk.hand_out_id(gone)
     talk.hand_out_id(lead)
     first.member_id = "i-1"
-    asked = [
-        talk.ask_join(one, session_timeout_ms=300_000, rebalance_timeout_ms=rebalance_timeout_ms) for one in (gone, lead, first)
-    ]
+    roster = [gone, lead, first, *others]
+    asked = [talk.ask_join(one, session_timeout_ms=300_000, rebalance_timeout_ms=rebalance_timeout_ms) for one in roster]
     for one in asked:
-        talk.joined(one, generation=3, leader=lead, roster=[gone, lead, first])
-    talk.sync_all([lead, gone, first])
-    talk.close(first)
+        talk.joined(one, generation=3, leader=lead, roster=roster)
+    talk.sync_all([lead, gone, first, *others])
+    for one in (first, *others):
+        talk.close(one)
     talk.leave(gone)
     return gone, lead, first
+
+
+def test_S_06_blames_none_of_several_that_are_away(talk: Conversation) -> None:
+    other = static(talk, "two")
+    other.instance_id, other.member_id = "j", "j-1"
+    _, lead, first = blocked(talk, other)
+    talk.ask_join(lead)
+    talk.wait(25_000)
+    finding = talk.the("S-06")
+    assert all(one.member_id in finding.summary for one in (first, other))
+    assert (finding.instance_id, finding.member_id, finding.client_id) == (None, None, None)
 
 
 def test_S_06_fires_on_a_join_phase_that_only_absent_static_members_hold_up(talk: Conversation) -> None:

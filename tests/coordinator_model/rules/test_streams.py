@@ -35,6 +35,7 @@ def test_R_19_fires_when_a_status_lasts_a_minute(code: int, name: str, severity:
     finding = talk.the("R-19")
     assert (finding.severity, finding.certainty, finding.blame) == (severity, Certainty.CERTAIN, Blame.CONFIG)
     assert f"({name})" in finding.observed
+    assert (finding.member_id, finding.client_id) == (None, None)  # it concerns all members
     assert "“Source topics payments are missing.”" in finding.summary
     talk.works(a, 2, (0, 1))
     talk.wait(1_500)
@@ -135,6 +136,22 @@ def test_R_19_warns_of_a_member_with_an_older_topology() -> None:
     assert talk.the("R-19").status is Status.RESOLVED
 
 
+def test_R_19_names_all_that_have_an_older_version() -> None:
+    talk = Streams()
+    a, *old = talk.member("a"), talk.member("old"), talk.member("older")
+    talk.enters(a, 1, (0, 1), topology=1)
+    for epoch, one in enumerate(old, 2):
+        talk.enters(one, epoch, (), (0, "topology 0 is stale"))
+    for _ in range(14):
+        talk.works(a, 3)
+        talk.told_for(old, 5, (0, "topology 0 is stale"))
+    finding = talk.the("R-19")
+    assert "member old-id " in finding.summary
+    assert "member older-id " in finding.summary
+    assert " get no tasks" in finding.summary
+    assert (finding.member_id, finding.client_id) == (None, None)
+
+
 # ----------------------------------------------------------------------------------------------------
 
 
@@ -165,6 +182,15 @@ def test_R_20_fires_when_the_application_comes_back_and_asks_again() -> None:
     assert finding.severity is Severity.CRITICAL
     assert finding.summary.startswith("Member b-id ")
     assert "the application comes back and fails again" in finding.summary
+
+
+def test_R_20_names_all_that_ask() -> None:
+    talk = Streams()
+    fails(talk, "a", 1)
+    fails(talk, "b", 2)
+    finding = talk.the("R-20")
+    assert "to stop, and so did member a-id " in finding.summary
+    assert (finding.member_id, finding.client_id) == (None, None)
 
 
 def test_R_20_quotes_who_asked_where_the_request_was_not_seen() -> None:
