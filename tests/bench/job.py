@@ -81,13 +81,18 @@ class Bench:
         self.generator = generator
         self.reader = reader
         self.seen: list[Seen] = []
-        self.batches: dict[int, int] = {}
+        self.batch_times_ms: dict[int, int] = {}
         self.sent = 0
 
     @property
     def read(self) -> int:
         progress = self.monitor.progress
         return sum(progress.read.values()) if progress else 0
+
+    @property
+    def batches(self) -> int:
+        """How many there were, of all lanes together."""
+        return self.monitor.progress.batches if self.monitor.progress else 0
 
     def state_bytes(self) -> int:
         """All snapshots together, as the status topic has them."""
@@ -102,7 +107,7 @@ class Bench:
         """Look after the monitor, and take what findings there are."""
         self.monitor.tend()
         if self.monitor.progress:
-            self.batches[self.monitor.progress.batches] = self.monitor.progress.batch_ms
+            self.batch_times_ms[self.batches] = self.monitor.progress.batch_ms
         for message in self.reader.consume(500, 0.02):
             now = time.time()
             finding = json.loads(message.value())
@@ -134,9 +139,9 @@ class Bench:
     def step(self, name: str, **command: object) -> dict[str, Any]:
         """One measured step; gives what is known of it."""
         self.seen.clear()
-        self.batches.clear()
+        self.batch_times_ms.clear()
         turn_ns = loop_ns()
-        before, read = Usage.now(), self.read
+        before, read, batches = Usage.now(), self.read, self.batches
         answer = self.command(**command)
         if command["do"] == "backlog":
             self.drain()
@@ -144,7 +149,7 @@ class Bench:
         passed, got = after.at_s - before.at_s, self.read - read
         cores = before and after.cpu_since(before)
         latencies = sorted(seen.latency_s for seen in self.seen)
-        times = sorted(self.batches.values())
+        times = sorted(self.batch_times_ms.values())
         return {
             "mode": self.mode,
             "step": name,
@@ -162,7 +167,7 @@ class Bench:
             "memory_mib": {role: round(after.by_role[role].rss_mib) for role in MEASURED},
             "checkpoint_mib": round(checkpoint_mib(self.config.job.checkpoint)[0], 1),
             "state_mib": round(self.state_bytes() / 2**20, 2),
-            "batches": len(self.batches),
+            "batches": self.batches - batches,
             "written_mib_s": round((after.by_role["JVM"].written_mib - before.by_role["JVM"].written_mib) / passed, 2),
             "loop_ns": round(turn_ns),
         }

@@ -94,7 +94,7 @@ def stretch(bench: Bench, rate: int) -> list[dict[str, Any]]:
 
     bench.command(look, do="steady", rate=rate, seconds=STRETCH_S)
     bench.seen.clear()
-    bench.batches.clear()
+    bench.batch_times_ms.clear()
     return taken
 
 
