@@ -59,6 +59,11 @@ SPARK_SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
         "a consumer for each partition of each query; beyond the default of 64 each batch makes new ones",
     ),
     ("spark.sql.session.timeZone", "UTC", "times are microseconds since the epoch everywhere"),
+    (
+        "spark.sql.codegen.factoryMode",
+        "NO_CODEGEN",
+        "interpreted projections: a generated one costs milliseconds a partition and batch",
+    ),
     ("spark.sql.adaptive.enabled", "false", "Spark turns it off in streams anyway, and warns each time"),
     ("spark.scheduler.mode", "FAIR", "the quality query's tasks must not stand before those of the findings"),
     ("spark.ui.enabled", "false", "one port less, and half a second of start-up"),
@@ -156,7 +161,7 @@ def records_of(spark: SparkSession, config: MonitorConfig, lane: int, partitions
 def records(spark: SparkSession, config: MonitorConfig, source: Mapping[str, str], *, max_records: int) -> DataFrame:
     """The mirror topic, or partitions of it, as a stream with the columns :data:`streaming.spark.worker.INPUT_COLUMNS`.
 
-    One task reads it, which needs no shuffle. The columns are made behind that: before it, Spark would generate code for each partition,
+    One task reads it, which needs no shuffle. The columns are made behind that: before it, Spark would make them anew for each partition,
     in each batch.
 
     :param source: options of Spark's Kafka source: which topic or partitions, and when a batch is worth it.
