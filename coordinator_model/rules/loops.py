@@ -20,6 +20,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     WORKER_REJOINED,
     Rebalance,
     Starter,
+    is_started_by,
 )
 from coordinator_model.groups.classic.trackers.rebalance_history import (
     LONG_US,
@@ -34,7 +35,7 @@ from coordinator_model.groups.epochs.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.rules.base import Breach, FrameRule, admission, captured, first_and_last, is_gone, the_client, who
 from coordinator_model.rules.epoch_checks import subscription_flaps
-from coordinator_model.wording import counted, seconds
+from coordinator_model.wording import counted, seconds, some
 
 _STORM = 5  #: generations within the window
 _PER_MEMBER = 4  #: generations that one restart of a member may take: it leaves, it joins, and each time the others may follow up
@@ -50,6 +51,10 @@ _COORDINATOR = ("C-04", "C-05", "C-13")
 _NOBODY = frozenset({NOT_SEEN, REMOVED})  #: causes without a client that is known
 _MILD = frozenset({LEADER_REJOINED, SAME_TOPICS})
 _TIMEOUTS = ("T-10", "T-11", "T-12")
+_IN_COMMON = (
+    "Find what these clients have in common, rather than stop one of them: a deployment, a host, a topic whose records they cannot "
+    "process. Then read their logs."
+)
 _BAD_PLANS = ("A-01", "A-02", "A-03", "A-04", "A-05", "A-06", "A-08", "A-09")
 
 
@@ -89,20 +94,20 @@ def _told(rebalances: tuple[Rebalance, ...]) -> str:
     return words
 
 
-def _most_frequent(rebalances: tuple[Rebalance, ...]) -> list[tuple[Rebalance, int]]:
-    """Return the newest rebalance of each client that started most of them, or at least half as many, and how many it started."""
-    starters: list[tuple[Rebalance, int]] = []
-    for one in reversed(rebalances):
-        if one.starter.cause in {*_NOBODY, WORKER_REJOINED} or any(one.starter.is_same(known.starter) for known, _ in starters):
+def _most_frequent(rebalances: tuple[Rebalance, ...]) -> list[tuple[Starter, int]]:
+    """Return each client that started most rebalances, or at least half as many, as at its last one, and how many it started."""
+    starters: list[tuple[Starter, int]] = []
+    for one in (starter for rebalance in reversed(rebalances) for starter in (rebalance.starter, *rebalance.also)):
+        if one.cause in {*_NOBODY, WORKER_REJOINED} or any(one.is_same(known) for known, _ in starters):
             continue
-        starters.append((one, sum(1 for other in rebalances if other.starter.is_same(one.starter))))
+        starters.append((one, sum(is_started_by(rebalance, one) for rebalance in rebalances)))
     most = max((count for _, count in starters), default=0)
     return sorted((known for known in starters if 2 * known[1] >= most), key=lambda known: -known[1])
 
 
-def _by_whom(most: list[tuple[Rebalance, int]]) -> str:
+def _by_whom(most: list[tuple[Starter, int]]) -> str:
     """Return who started how many rebalances, as text; of more clients than fit, how many are left out."""
-    each = [f"{the_client(newest.starter.actor)} started {started}" for newest, started in most[:_NAMED]]
+    each = [f"{the_client(one.actor)} started {started}" for one, started in most[:_NAMED]]
     if len(most) > _NAMED:
         each.append(f"{counted(len(most) - _NAMED, 'other client')} at least half as many")
     return " and ".join(each)
@@ -118,7 +123,7 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     if count >= _STORM and busy_us * 2 >= LONG_US:
         severity, why = Severity.ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
     elif most and most[0][1] >= _STUCK_LOOP and most[0][1] * 2 >= len(timeline.rebalances):
-        severity = Severity.WARNING if most[0][0].starter.cause in _MILD else Severity.ERROR
+        severity = Severity.WARNING if most[0][0].cause in _MILD else Severity.ERROR
         why = f"of the last {len(timeline.rebalances)}, {_by_whom(most)}"
     elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * max(members, starters) + 2):
         ids = f" and of {starters} ids that started them" if starters > members else ""
@@ -136,7 +141,7 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         captured(*frames, rebalanced.newest.proof),
         generation=rebalanced.newest.generation,
         severity=severity,
-        actor=most[0][0].starter.actor if len(most) == 1 and most[0][1] * 2 >= len(timeline.rebalances) else None,
+        actor=most[0][0].actor if len(most) == 1 and most[0][1] * 2 >= len(timeline.rebalances) else None,
     )
 
 
@@ -144,6 +149,16 @@ def _polls_too_rarely(row: tuple[Rebalance, ...]) -> bool:
     """Return True if the client says each time that it leaves for its poll interval: T-05 and T-12 tell of that."""
     left = [rebalance.starter.reason for rebalance in row if rebalance.starter.cause == MEMBER_LEFT]
     return bool(left) and all(map(tells_of_poll_timeout, left))
+
+
+def _beside(row: tuple[Rebalance, ...]) -> list[tuple[Starter, int]]:
+    """Return who did the same in most of the rebalances that one client began, and in how many."""
+    found: list[tuple[Starter, int]] = []
+    for one in (other for rebalance in row for other in rebalance.also):
+        times = sum(is_started_by(rebalance, one) for rebalance in row)
+        if 2 * times > len(row) and not any(one.is_same(known) for known, _ in found):
+            found.append((one, times))
+    return found
 
 
 def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
@@ -156,17 +171,32 @@ def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | N
     span_us = row[-1].at_us - row[0].at_us
     frames = [rebalance.starter.frame for rebalance in first_and_last(row)]
     same_member = all(rebalance.starter.member_id == starter.member_id for rebalance in row)
+    severity = Severity.ERROR if severe else Severity.WARNING
+    began = (
+        f"The {the_client(starter.actor)} started {len(row)} rebalances of group {group.name} in a row within {seconds(span_us)}"
+    )
+    beside = _beside(row)
+    if beside:
+        each = some([f"{the_client(one.actor)} did the same in {times} of them" for one, times in beside], _NAMED)
+        return Breach(
+            "",
+            f"{began}, and {each}: none of them alone makes the other members take part each time.",
+            _told(row),
+            captured(*frames),
+            generation=rebalanced.newest.generation,
+            severity=severity,
+            action=_IN_COMMON,
+        )
     return Breach(
         starter.member_id if same_member else starter.subject,
-        f"The {the_client(starter.actor)} started {len(row)} rebalances of group {group.name} in a row within {seconds(span_us)}, "
-        f"and the other members had to take part each time.",
+        f"{began}, and the other members had to take part each time.",
         _told(row),
         captured(*frames),
         actor=starter.actor,
         member_id=starter.member_id or None,
         instance_id=starter.instance_id,
         generation=rebalanced.newest.generation,
-        severity=Severity.ERROR if severe else Severity.WARNING,
+        severity=severity,
     )
 
 
@@ -251,10 +281,11 @@ R_07 = FrameRule(
     blame=Blame.CLIENT,
     meaning="A single client makes all others stop and rebalance, again and again.",
     condition="The same member, instance id, or client id that nobody else in the group has, started four rebalances in a row within 15 "
-    "minutes (warning), or ten (error). The generations that follow from a rebalance belong to it: up to three that members start with "
-    "the same topics (cooperative: what they gave up is assigned), and all that Connect workers start by rejoining (configuration, "
-    "revocation, the end of the scheduled delay; KIP-415). They neither count nor interrupt the row. A client that gives a poll timeout as "
-    "its reason each time it leaves is T-05 and T-12.",
+    "minutes (warning), or ten (error). Others that joined anew, left or changed their topics in most of the same join phases do "
+    "the same: then the finding tells of all, and of none alone. The generations that follow from a rebalance belong to it: up to three "
+    "that members start with the same topics (cooperative: what they gave up is assigned), and all that Connect workers start by "
+    "rejoining (configuration, revocation, the end of the scheduled delay; KIP-415). They neither count nor interrupt the row. A client "
+    "that gives a poll timeout as its reason each time it leaves is T-05 and T-12.",
     expected="A member joins once and stays.",
     action="Take that client out of the group and read its log: crash loop, exceeded poll interval, failing assignor or deserialiser.",
     false_alarms="A leader that rejoins because partitions were added: not counted where its assignments show it, else a warning at most. "

@@ -139,8 +139,9 @@ def as_known_then(model: Coordinator) -> dict[str, Any]:
     """The state of a model without what earlier releases did not note.
 
     That is since when a member is idle, when its SyncGroup was answered (it was asked, then), its topics and the versions that it speaks,
-    what members subscribe to, how large subscriptions and assignments are, what events and their rates are made of, what recurs, costs, which node a lost
-    coordinator was, and which generation a broker had. Nor with the words of findings, which are those of the release that opened them.
+    what members subscribe to, how large subscriptions and assignments are, what events and their rates are made of, what recurs, costs, who
+    else began a rebalance, which node a lost coordinator was, and which generation a broker had. Nor with the words of findings, which are
+    those of the release that opened them.
     """
     model.counters.costs.clear()
     for key in model.groups:
@@ -156,6 +157,8 @@ def as_known_then(model: Coordinator) -> dict[str, Any]:
         group.rebalance_events = RebalanceEvents()
         if isinstance(group, ClassicGroup):
             group.assignments.wanted = {}
+            history = group.rebalance_history
+            history.also, history.rebalances = (), tuple(one._replace(also=()) for one in history.rebalances)
         group.recurring = Recurring()
         changes = group.coordinator_changes
         changes.lost = changes.lost and changes.lost._replace(node_id="")

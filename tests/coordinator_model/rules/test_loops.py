@@ -228,6 +228,20 @@ def test_R_06_names_all_clients_that_start_about_as_many_and_blames_none_of_them
     assert "R-07" not in talk.rules()
 
 
+def test_R_06_counts_those_that_join_in_a_phase_that_another_began(talk: Conversation) -> None:
+    """Generations that were not seen to begin interrupt the row of R-07."""
+    a, b = settled(talk)
+    x, y = talk.client("x"), talk.client("y")
+    generation = 3
+    for _ in range(6):
+        generation = flap_together(talk, [x, y], [a, b], generation, 1) + 1
+        talk.round([b, a], generation, leader=b)
+    talk.settle()
+    finding = talk.the("R-06")
+    assert finding.client_id is None
+    assert (" x at " in finding.observed + finding.summary, " y at " in finding.observed + finding.summary) == (True, True)
+
+
 def test_R_06_resolves_when_it_is_quiet(talk: Conversation) -> None:
     clients = alternating(talk, 10)
     live(talk, clients, 310)
@@ -254,6 +268,72 @@ def test_R_07_warns_of_a_client_that_comes_and_goes(talk: Conversation) -> None:
     assert finding.client_id == "bad"
     assert "new member (2), member left (2)" in finding.observed
     assert "rebalance failed due to 'x'" in finding.observed
+
+
+def flap_together(talk: Conversation, clients: list[Client], others: list[Client], generation: int, times: int) -> int:
+    """They join in one phase, and leave in one phase."""
+    for _ in range(times):
+        generation += 1
+        for client in clients:
+            talk.hand_out_id(client, f"{client.name}-{generation}")
+        new = [talk.ask_join(client) for client in clients]
+        told_to_rejoin(talk, others)
+        for one in [*(talk.ask_join(other) for other in others), *new]:
+            talk.joined(one, generation=generation, leader=others[0], roster=[*others, *clients])
+        talk.sync_all([*others, *clients])
+        talk.wait(1_000)
+        generation += 1
+        for client in clients:
+            talk.leave(client)
+            client.member_id = ""
+        told_to_rejoin(talk, others)
+        talk.round(others, generation)
+        talk.wait(1_000)
+    return generation
+
+
+def test_R_07_names_all_that_come_and_go_together_and_blames_none_of_them(talk: Conversation) -> None:
+    a, b = settled(talk)
+    x, y, z = talk.client("x"), talk.client("y"), talk.client("z")
+    flap_together(talk, [x, y, z], [a, b], 3, 2)
+    talk.settle()
+    finding = talk.the("R-07")
+    assert (finding.severity, finding.client_id, finding.member_id) == (Severity.WARNING, None, None)
+    assert finding.summary.startswith("The client x at 10.0.0.1")
+    assert ", and client y at 10.0.0.1" in finding.summary
+    assert finding.summary.count(" did the same in 4 of them") == 2
+    assert finding.summary.endswith("none of them alone makes the other members take part each time.")
+    assert "what these clients have in common" in finding.action
+    assert talk.rules() == ["R-07"]
+
+
+def test_R_07_names_a_client_alone_though_another_joined_once_beside_it(talk: Conversation) -> None:
+    a, b = settled(talk)
+    x, y = talk.client("x"), talk.client("y")
+    generation = flap_together(talk, [x, y], [a, b], 3, 1)
+    flap_together(talk, [x], [a, b], generation, 2)
+    talk.settle()
+    assert talk.the("R-07").client_id == "x"
+    assert "y at" not in talk.the("R-07").summary
+
+
+def test_R_07_does_not_count_those_beside_it_whose_join_is_refused(talk: Conversation) -> None:
+    a, b = settled(talk)
+    x, y = talk.client("x"), talk.client("y")
+    for generation in range(4, 10, 2):
+        talk.hand_out_id(x, f"x-{generation}")
+        talk.hand_out_id(y, f"y-{generation}")
+        new, refused = talk.ask_join(x), talk.ask_join(y)
+        talk.refuse_join(refused, 23)
+        told_to_rejoin(talk, [a, b])
+        for one in [*(talk.ask_join(other) for other in (a, b)), new]:
+            talk.joined(one, generation=generation, leader=a, roster=[a, b, x])
+        talk.sync_all([a, b, x])
+        departs(talk, x, [a, b], generation + 1)
+        x.member_id = ""
+    talk.settle()
+    assert talk.the("R-07").client_id == "x"
+    assert "y at" not in talk.the("R-07").summary
 
 
 def test_R_07_is_an_error_after_ten_in_a_row(talk: Conversation) -> None:

@@ -75,6 +75,12 @@ class Rebalance(NamedTuple):
     generation: int
     at_us: int
     starter: Starter
+    also: tuple[Starter, ...] = ()  #: others that would have begun it, had it not begun
+
+
+def is_started_by(rebalance: Rebalance, client: Starter) -> bool:
+    """Return True if the client began it, or would have."""
+    return any(client.is_same(one) for one in (rebalance.starter, *rebalance.also))
 
 
 def find_starter(group: GroupData, exchange: Exchange, member: Member | None) -> Starter:
@@ -91,6 +97,17 @@ def find_starter(group: GroupData, exchange: Exchange, member: Member | None) ->
     else:
         cause = SUBSCRIPTION_CHANGED
     return _of_request(group, exchange, cause, (exchange.member_id, exchange.instance_id), ask.reason)
+
+
+def would_start(group: GroupData, exchange: Exchange, member: Member | None) -> Starter | None:
+    """Return the client of a JoinGroup within a join phase if the phase would have begun for it: it is new, or wants other topics."""
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
+    unnamed = not exchange.member_id and exchange.instance_id is None and exchange.api_version < TWO_STEP_JOIN_SINCE
+    changed = member is not None and ask.topics and member.topics and ask.topics != member.topics
+    if exchange.member_id in group.issued or unnamed or changed:
+        return find_starter(group, exchange, member)
+    return None
 
 
 def leaver(group: GroupData, exchange: Exchange, member: Member, reason: str) -> Starter:

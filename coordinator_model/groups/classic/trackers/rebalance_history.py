@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
     LEADER_REJOINED,
+    MEMBER_LEFT,
     NOBODY_SEEN,
     NOT_SEEN,
     PARTITIONS_ADDED,
@@ -28,6 +29,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     had_members,
     is_still_connected,
     leaver,
+    would_start,
 )
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
@@ -56,6 +58,7 @@ LONG_US: Final = 15 * MINUTE_US  #: how far back rebalances are kept
 REBALANCES_KEPT: Final = 20
 TOPIC_SETS_KEPT: Final = 6
 OTHERS_KEPT: Final = 8
+ALSO_KEPT: Final = 4
 FOLLOW_UPS: Final = 3  #: generations that a cooperative rebalance may take after its first
 
 
@@ -119,6 +122,7 @@ class RebalanceHistory:
     tried_us: tuple[int, int] = (0, 0)  #: first and last time at which known clients looked for it, without a long pause
     counted: int | None = None  #: newest generation counted among the group's rebalances
     finished: Starter = NOBODY_SEEN  #: of that generation, with the cause under which it was counted
+    also: tuple[Starter, ...] = ()  #: others that would have begun the next generation
 
     # ------------------------------------------------------------------------------------------------ frames
 
@@ -148,9 +152,9 @@ class RebalanceHistory:
             return self._synced(exchange, group.newest_generation)
         if error == REBALANCE_IN_PROGRESS:
             self._told_to_rejoin(group, exchange)
-        elif error and self.trigger is not None and self.trigger.frame is not None:
-            frame = self.trigger.frame
-            if (frame.connection, frame.exchange) == exchange.key:
+        elif error:
+            self.also = tuple(one for one in self.also if not _is_of(one, exchange))
+            if self.trigger is not None and _is_of(self.trigger, exchange):
                 self.trigger = None  # refused: it started nothing
         return NOTHING
 
@@ -199,6 +203,7 @@ class RebalanceHistory:
     def on_gap(self, group: GroupData) -> None:
         """Drop what may have changed unseen, such as generations. What was counted stays."""
         self.generation = self.trigger = self.busy_since_us = self.birth_us = None
+        self.also = ()
         self.unsynced = {}
         if group.incarnation != self.incarnation:
             self.incarnation = group.incarnation
@@ -279,9 +284,11 @@ class RebalanceHistory:
             }
         begins = exchange.starts_phase and group.state_since_us == exchange.inv_us
         if group.state in {State.EMPTY, State.DEAD} or (begins and not any(group.present_members())):
-            self.trigger = None  # of the phase that the last members had begun
+            self.trigger, self.also = None, ()  # of the phase that the last members had begun
         if exchange.starts_phase and self.trigger is None:
             self.trigger = find_starter(group, exchange, member)
+        elif self.trigger is not None:
+            self._add(would_start(group, exchange, member))
         if member is None:
             return NOTHING
         if member.joined is not None and member.synced != member.joined and is_still_connected(group, member):
@@ -306,8 +313,18 @@ class RebalanceHistory:
             if member is None:
                 continue
             member.abandoned_request = None
-            if member.present and self.trigger is None:
-                self.trigger = leaver(group, exchange, member, exchange.facts.reasons[index] if exchange.facts.reasons else "")
+            if not member.present:
+                continue
+            left = leaver(group, exchange, member, exchange.facts.reasons[index] if exchange.facts.reasons else "")
+            if self.trigger is None:
+                self.trigger = left
+            elif left.cause == MEMBER_LEFT:
+                self._add(left)
+
+    def _add(self, starter: Starter | None) -> None:
+        """Note who would have begun a join phase that others have begun."""
+        if starter is not None and not any(starter.is_same(known) for known in (self.trigger, *self.also) if known is not None):
+            self.also = (*self.also, starter)[:ALSO_KEPT]
 
     def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
         newest, member = group.newest_generation, group.members.get(exchange.member_id)
@@ -338,7 +355,7 @@ class RebalanceHistory:
         return events
 
     def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
-        starter, self.trigger = self.trigger or NOBODY_SEEN, None
+        starter, self.trigger, also, self.also = self.trigger or NOBODY_SEEN, None, self.also, ()
         if newest.generation != self.counted:  # else frames were lost between two responses of one generation
             cause = cause_seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
             group.causes[cause] = group.causes.get(cause, 0) + 1
@@ -357,7 +374,7 @@ class RebalanceHistory:
             self.busy_since_us = self.counted_us
         self._count(newest.proven_us // MINUTE_US, 0, 1)
         kept = [earlier for earlier in self.rebalances if newest.proven_us - earlier.at_us <= LONG_US]
-        self.rebalances = (*kept, Rebalance(newest.generation, newest.proven_us, starter))[-REBALANCES_KEPT:]
+        self.rebalances = (*kept, Rebalance(newest.generation, newest.proven_us, starter, also))[-REBALANCES_KEPT:]
         return (Rebalanced(exchange, newest),)
 
     def _assigned(self, group: GroupData, exchange: Exchange) -> None:
@@ -442,6 +459,11 @@ class RebalanceHistory:
         _, busy_before_us, rebalances_before = known.get(minute, (minute, 0, 0))
         known[minute] = (minute, busy_before_us + busy_us, rebalances_before + rebalances)
         self.minutes = tuple(sorted(known.values()))
+
+
+def _is_of(starter: Starter, exchange: Exchange) -> bool:
+    """Return True if this exchange is what makes it one that began a rebalance."""
+    return starter.frame is not None and (starter.frame.connection, starter.frame.exchange) == exchange.key
 
 
 def _note_abandoned(member: Member, abandoned_request: AbandonedRequest) -> None:
