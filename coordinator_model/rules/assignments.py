@@ -6,7 +6,7 @@ differs from it. A plan applies until the next one, and so do its errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.assignment_checks import KEPT, AssignmentErrors
@@ -38,7 +38,7 @@ def _leader(flaws: AssignmentErrors) -> str:
     return f"The leader {flaws.leader} {whom(flaws.actor)}"
 
 
-def _submitted(flaws: AssignmentErrors, subject: str, summary: str, observed: str) -> Breach:
+def _submitted(flaws: AssignmentErrors, summary: str, observed: str, subject: str = "") -> Breach:
     return Breach(
         subject,
         summary,
@@ -51,57 +51,74 @@ def _submitted(flaws: AssignmentErrors, subject: str, summary: str, observed: st
     )
 
 
-def _strangers(group: ClassicGroup) -> Iterator[Due]:
-    flaws = _flaws(group)
-    if flaws is None or not flaws.strangers:
-        return
-
-    def describe() -> Breach:
-        ids = _some(list(flaws.strangers))
-        return _submitted(
-            flaws,
-            "",
-            f"{_leader(flaws)} of group {group.name} assigned partitions to {ids}, no member of generation {flaws.generation}: the "
-            "coordinator drops such entries in silence, and no member reads those partitions.",
-            f"entries for {ids} in the SyncGroup request; they are not in the member list that the leader was given",
-        )
-
-    yield Due(flaws.at_us, "", Severity.WARNING, describe)
+Describe = Callable[[ClassicGroup, AssignmentErrors], Breach]
 
 
-def _left_out(group: ClassicGroup) -> Iterator[Due]:
-    flaws = _flaws(group)
-    if flaws is None or not flaws.left_out:
-        return
+def _about_the_plan(flaw: str, severity: Severity) -> Callable[[Describe], Callable[[ClassicGroup], Iterator[Due]]]:
+    """Make the condition of a rule of the function that describes a flaw of the whole plan."""
 
-    def describe() -> Breach:
-        ids = _some(list(flaws.left_out))
-        return _submitted(
-            flaws,
-            "",
-            f"{_leader(flaws)} of group {group.name} left {ids} out of the assignment of generation {flaws.generation}, although "
-            "others hold several partitions of a topic that they subscribed to.",
-            f"no entry for {ids} in the SyncGroup request",
-        )
+    def condition(describe: Describe) -> Callable[[ClassicGroup], Iterator[Due]]:
+        def due(group: ClassicGroup) -> Iterator[Due]:
+            flaws = _flaws(group)
+            if flaws is not None and getattr(flaws, flaw):
+                yield Due(flaws.at_us, "", severity, lambda: describe(group, flaws))
 
-    yield Due(flaws.at_us, "", Severity.WARNING, describe)
+        return due
+
+    return condition
 
 
-def _shared(group: ClassicGroup) -> Iterator[Due]:
-    flaws = _flaws(group)
-    if flaws is None or not flaws.shared:
-        return
+@_about_the_plan("strangers", Severity.WARNING)
+def _strangers(group: ClassicGroup, flaws: AssignmentErrors) -> Breach:
+    ids = _some(list(flaws.strangers))
+    return _submitted(
+        flaws,
+        f"{_leader(flaws)} of group {group.name} assigned partitions to {ids}, no member of generation {flaws.generation}: the "
+        "coordinator drops such entries in silence, and no member reads those partitions.",
+        f"entries for {ids} in the SyncGroup request; they are not in the member list that the leader was given",
+    )
 
-    def describe() -> Breach:
-        pairs = _some([f"{topic}-{partition} to {one} and {other}" for topic, partition, one, other in flaws.shared])
-        return _submitted(
-            flaws,
-            "",
-            f"{_leader(flaws)} of group {group.name} gave partitions to two members at once in generation {flaws.generation}: {pairs}.",
-            f"overlapping entries in the SyncGroup request under protocol {flaws.protocol or 'unknown'}",
-        )
 
-    yield Due(flaws.at_us, "", Severity.ERROR, describe)
+@_about_the_plan("left_out", Severity.WARNING)
+def _left_out(group: ClassicGroup, flaws: AssignmentErrors) -> Breach:
+    ids = _some(list(flaws.left_out))
+    return _submitted(
+        flaws,
+        f"{_leader(flaws)} of group {group.name} left {ids} out of the assignment of generation {flaws.generation}, although "
+        "others hold several partitions of a topic that they subscribed to.",
+        f"no entry for {ids} in the SyncGroup request",
+    )
+
+
+@_about_the_plan("shared", Severity.ERROR)
+def _shared(group: ClassicGroup, flaws: AssignmentErrors) -> Breach:
+    pairs = _some([f"{topic}-{partition} to {one} and {other}" for topic, partition, one, other in flaws.shared])
+    return _submitted(
+        flaws,
+        f"{_leader(flaws)} of group {group.name} gave partitions to two members at once in generation {flaws.generation}: {pairs}.",
+        f"overlapping entries in the SyncGroup request under protocol {flaws.protocol or 'unknown'}",
+    )
+
+
+@_about_the_plan("nothing_of", Severity.ERROR)
+def _nothing(group: ClassicGroup, flaws: AssignmentErrors) -> Breach:
+    return _submitted(
+        flaws,
+        f"{_leader(flaws)} of group {group.name} submitted no assignment at all for generation {flaws.generation}, although members "
+        f"subscribed to {flaws.nothing_of}, which has partitions: everybody is idle.",
+        "a SyncGroup request of the leader without entries",
+    )
+
+
+@_about_the_plan("jumps", Severity.ERROR)
+def _jumps(group: ClassicGroup, flaws: AssignmentErrors) -> Breach:
+    moves = _some([f"{topic}-{partition} from {one} to {other}" for topic, partition, one, other in flaws.jumps])
+    return _submitted(
+        flaws,
+        f"{_leader(flaws)} of group {group.name} moved partitions in one step under {flaws.protocol}: {moves}. Until the old owner "
+        "has fetched its assignment, both read them.",
+        f"owned in generation {flaws.generation - 1} by one member, and assigned to another in generation {flaws.generation}",
+    )
 
 
 def _unsubscribed(group: ClassicGroup) -> Iterator[Due]:
@@ -114,48 +131,13 @@ def _unsubscribed(group: ClassicGroup) -> Iterator[Due]:
             topics = _some([topic for member_id, topic in flaws.unsubscribed if member_id == victim])
             return _submitted(
                 flaws,
-                victim,
                 f"{_leader(flaws)} of group {group.name} assigned partitions of {topics} to member {victim}, which did not subscribe to "
                 f"it in generation {flaws.generation}; that member may drop them or rejoin at once.",
                 f"the entry of {victim} holds {topics}, its subscription does not",
+                subject=victim,
             )
 
         yield Due(flaws.at_us, victim, Severity.WARNING, describe)
-
-
-def _nothing(group: ClassicGroup) -> Iterator[Due]:
-    flaws = _flaws(group)
-    if flaws is None or not flaws.nothing_of:
-        return
-
-    def describe() -> Breach:
-        return _submitted(
-            flaws,
-            "",
-            f"{_leader(flaws)} of group {group.name} submitted no assignment at all for generation {flaws.generation}, although members "
-            f"subscribed to {flaws.nothing_of}, which has partitions: everybody is idle.",
-            "a SyncGroup request of the leader without entries",
-        )
-
-    yield Due(flaws.at_us, "", Severity.ERROR, describe)
-
-
-def _jumps(group: ClassicGroup) -> Iterator[Due]:
-    flaws = _flaws(group)
-    if flaws is None or not flaws.jumps:
-        return
-
-    def describe() -> Breach:
-        moves = _some([f"{topic}-{partition} from {one} to {other}" for topic, partition, one, other in flaws.jumps])
-        return _submitted(
-            flaws,
-            "",
-            f"{_leader(flaws)} of group {group.name} moved partitions in one step under {flaws.protocol}: {moves}. Until the old owner "
-            "has fetched its assignment, both read them.",
-            f"owned in generation {flaws.generation - 1} by one member, and assigned to another in generation {flaws.generation}",
-        )
-
-    yield Due(flaws.at_us, "", Severity.ERROR, describe)
 
 
 def suspects(group: ClassicGroup, *kinds: str) -> Iterator[Suspect]:
