@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -24,15 +25,21 @@ def modules(package: str) -> dict[str, Path]:
     return {".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in files}
 
 
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def imported(file: Path) -> Iterator[tuple[str, str | None]]:
     """Module and name of each import, wherever it stands."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(file)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from ((node.module, alias.name) for alias in node.names)
 
 
+@cache
 def graph(package: str) -> dict[str, set[str]]:
     known = modules(package)
     return {
@@ -68,7 +75,7 @@ def test_modules_and_classes_can_be_read_in_one_sitting(package: str) -> None:
         text = file.read_text(encoding="utf-8")
         if name not in GENERATED and text.count("\n") > LONGEST_MODULE:
             too_long.append(name)
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(tree(file)):
             if isinstance(node, ast.ClassDef):
                 methods = [one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
                 too_many += [f"{name}.{node.name}"] if len(methods) > MOST_METHODS else []

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,25 +67,31 @@ def read_responses(release: str, responses: Sequence[tuple[str, int, bytes]]) ->
 def _run(release: str, arguments: list[str], given: str = "") -> list[str]:
     if shutil.which("javac") is None:
         raise OracleError("javac is not installed: the oracle is a Java program")
+    command = ["java", "-cp", _class_path(release), "Oracle", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, input=given)
+    if done.returncode:
+        raise OracleError(done.stderr)
+    return done.stdout.split("\n")[:-1]
+
+
+@cache
+def _compiled_into() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()  # which goes when the process ends
+
+
+@cache
+def _class_path(release: str) -> str:
+    """The compiled oracle and the jars of a release."""
     try:
-        classpath = ":".join(map(str, fetch_jars()[release]))
+        jars = ":".join(map(str, fetch_jars()[release]))
     except LayoutError as error:
         raise OracleError(str(error)) from None
-    with tempfile.TemporaryDirectory() as folder:
-        compiled = subprocess.run(
-            ["javac", "-nowarn", "-d", folder, "-cp", classpath, str(HERE / "Oracle.java")],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if compiled.returncode:
-            raise OracleError(compiled.stderr)
-        done = subprocess.run(
-            ["java", "-cp", f"{classpath}:{folder}", "Oracle", *arguments], capture_output=True, text=True, check=False, input=given
-        )
-        if done.returncode:
-            raise OracleError(done.stderr)
-    return done.stdout.split("\n")[:-1]
+    folder = f"{_compiled_into().name}/{release}"
+    command = ["javac", "-nowarn", "-d", folder, "-cp", jars, str(HERE / "Oracle.java")]
+    compiled = subprocess.run(command, capture_output=True, text=True, check=False)
+    if compiled.returncode:
+        raise OracleError(compiled.stderr)
+    return f"{jars}:{folder}"
 
 
 def load_fixtures(file: Path = FIXTURES) -> list[dict[str, Any]]:
