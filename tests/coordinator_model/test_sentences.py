@@ -10,6 +10,8 @@ import pytest
 from coordinator_model import wording
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.rules import CATALOGUE
+from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.error_codes import ERROR_CODES
 from tests.golden import transcript
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d")
@@ -35,6 +37,14 @@ def test_no_sentence_has_a_time_that_only_machines_read() -> None:
 
 def test_sentences_begin_with_a_capital_letter_or_a_number() -> None:
     assert [text for text in sentences() if not (text[0].isupper() or text[0].isdigit())] == []
+
+
+def test_no_sentence_has_the_wrong_article_before_an_api_or_an_error() -> None:
+    """Operators read "accepted a OffsetCommit"."""
+    names = [*API_NAMES.values(), *(error.name for error in ERROR_CODES.values())]
+    wrong = re.compile(rf"\b(?:a (?=[AEIO])|an (?=[^AEIOaeiou]))(?:{'|'.join(names)})\b")
+    assert wrong.search("accepted a OffsetCommit")
+    assert [text for text in sentences() if wrong.search(text)] == []
 
 
 def test_one_thing_is_not_said_to_be_several() -> None:

@@ -52,8 +52,8 @@ def main(
         for version, recording in lived.items():
             for life in lives.lives_for(version):
                 transcript.write(f"lawful-{life}-{version}", transcript.cut(recording, life))
-    transcript.expect({name: transcript.said(transcript.read(name)) for name in transcript.names()})
-    transcript.expect_events((name, transcript.told(transcript.events_of(transcript.read(name)))) for name in transcript.names())
+    transcript.expect({name: transcript.said(name) for name in transcript.names()})
+    transcript.expect_events((name, transcript.told(transcript.replayed(name).events)) for name in transcript.names())
     size = sum(path.stat().st_size for path in transcript.FOLDER.glob(f"*{transcript.SUFFIX}"))
     print(f"{len(transcript.names())} transcripts, {size / 1e6:.2f} MB")
 

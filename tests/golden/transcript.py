@@ -13,8 +13,9 @@ import io
 import json
 import lzma
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
@@ -75,13 +76,26 @@ def write(name: str, records: Iterable[MirrorRecord]) -> None:
             stream.write(pack_record(record))
 
 
-def said(records: Iterable[MirrorRecord]) -> list[Said]:
-    """What the model says of a transcript, as :data:`EXPECTED` holds it."""
+class Replay(NamedTuple):
+    """What the model made of a transcript."""
+
+    findings: list[Finding]
+    events: list[GroupEvent]
+
+
+@cache
+def replayed(name: str) -> Replay:
+    """A transcript as it is, replayed once for all tests."""
     model = Coordinator(topic="golden", partition=0, settings=SETTINGS)
+    findings = [finding for record in read(name) for finding in model.receive(record)]
+    return Replay(findings, model.drain_events())
+
+
+def said(name: str) -> list[Said]:
+    """What the model says of a transcript, as :data:`EXPECTED` holds it."""
     states: dict[str, list[Finding]] = {}
-    for record in records:
-        for finding in model.receive(record):
-            states.setdefault(finding.id, []).append(finding)
+    for finding in replayed(name).findings:
+        states.setdefault(finding.id, []).append(finding)
     return sorted(_as_expected(events) for events in states.values())
 
 
@@ -110,7 +124,7 @@ def expect(all_said: dict[str, list[Said]]) -> None:
 
 
 def events_of(records: Iterable[MirrorRecord]) -> list[GroupEvent]:
-    """All events of a transcript."""
+    """All events of records that need not be a transcript's own."""
     model = Coordinator(topic="golden", partition=0, settings=SETTINGS)
     for record in records:
         model.receive(record)

@@ -134,7 +134,7 @@ def publish(broker, topics):
     def send(name):
         """Publish the events of a transcript; gives the ids of the traces of its rebalances."""
         ids = []
-        for event in transcript.events_of(transcript.read(name)):
+        for event in transcript.replayed(name).events:
             content = event.as_json()
             producer.produce(topics["events"], json.dumps(content), key=event.key, partition=len(name) % 2)
             if content["kind"] == "rebalance_finished":

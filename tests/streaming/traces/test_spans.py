@@ -12,7 +12,7 @@ from tests.streaming.web import history
 
 def finished(name):
     """The rebalances of a transcript, as published."""
-    events = [event.as_json() for event in transcript.events_of(transcript.read(name))]
+    events = [event.as_json() for event in transcript.replayed(name).events]
     return [event for event in events if event["kind"] == "rebalance_finished"]
 
 

@@ -238,7 +238,7 @@ def test_axe_has_nothing_to_say_of_any_view(tab, page, state, dark):
 @pytest.mark.parametrize("width", [390, 1280])
 def test_axe_has_nothing_to_say_of_a_group_whose_members_have_epochs(tab, page, state, width):
     axe = (files("axe_core_python") / "axe.min.js").read_text()
-    told(state, [event.as_json() for event in transcript.events_of(transcript.read("lawful-consumer-falls-silent-4.3.1"))])
+    told(state, [event.as_json() for event in transcript.replayed("lawful-consumer-falls-silent-4.3.1").events])
     past = state.groups["lab", "consumer-falls-silent"]
     tab.screen(width)
     for event in [None, *past.rebalances]:

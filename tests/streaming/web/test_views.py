@@ -210,7 +210,7 @@ def test_a_rebalance_names_who_never_came_back_and_since_when():
 
 def test_the_rebalance_of_a_group_with_epochs_says_who_gave_up_and_who_waited_with_nothing():
     state = PageState(clock=None)
-    for event in transcript.events_of(transcript.read("lawful-consumer-falls-silent-4.3.1")):
+    for event in transcript.replayed("lawful-consumer-falls-silent-4.3.1").events:
         assert take_line(state, json.dumps(event.as_json()))
     (past,) = state.groups.values()
     rows = [lines([event])[0][0].row for event in past.rebalances]

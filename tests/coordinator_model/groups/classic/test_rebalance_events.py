@@ -443,7 +443,7 @@ WITHOUT_FRAME = {"session_over", "member_dropped", "connection_closed", "sight_l
 @pytest.mark.parametrize("name", transcript.names())
 def test_each_event_names_the_frame_that_showed_it(name: str) -> None:
     records = {record.offset: record for record in transcript.read(name)}
-    for event in transcript.events_of(records.values()):
+    for event in transcript.replayed(name).events:
         if event.kind in WITHOUT_FRAME:
             assert event.frame is None
         elif event.frame is None:  # its member fell silent, or its end is no frame
@@ -519,7 +519,7 @@ def test_the_cost_of_a_rebalance_is_what_its_frames_add_up_to(name: str) -> None
     expected = costs_of_frames(records)
     undisturbed = "every member was served"
     before = undisturbed
-    for event in transcript.events_of(records):
+    for event in transcript.replayed(name).events:
         if event.kind != "rebalance_finished":
             continue
         if event.details["ended"] == before == undisturbed and (event.at_us, event.generation) in expected:
@@ -532,7 +532,7 @@ def test_most_rebalances_of_the_transcripts_are_among_those_whose_cost_is_checke
     for name in CLASSIC:
         records = transcript.read(name)
         expected = costs_of_frames(records)
-        over = [event for event in transcript.events_of(records) if event.kind == "rebalance_finished"]
+        over = [event for event in transcript.replayed(name).events if event.kind == "rebalance_finished"]
         served = [event for event in over if event.details["ended"] == "every member was served"]
         every += len(served)
         checked += sum((event.at_us, event.generation) in expected for event in served)
