@@ -388,7 +388,7 @@ def main() -> None:
         results.append(result)
         keep(result)
 
-    with Broker() as broker, tempfile.TemporaryDirectory(prefix="rebalance-monitor-bench-") as folder:
+    with Broker(jvm_options=()) as broker, tempfile.TemporaryDirectory(prefix="rebalance-monitor-bench-") as folder:
         small = light(broker, Path(folder), options) if options.light else []
         if options.results and small:
             with options.results.open("a") as file:

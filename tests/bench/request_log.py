@@ -92,7 +92,7 @@ def heartbeat(over_ms: int, **options: Any) -> bytes:
 def writing(records: int, rounds: int) -> None:
     """Print what the brokers' work takes."""
     with ExitStack() as stack:
-        brokers = {kind: stack.enter_context(LoggingBroker(kind)) for kind in KINDS}
+        brokers = {kind: stack.enter_context(LoggingBroker(kind, jvm_options=())) for kind in KINDS}
         for broker in brokers.values():
             broker.create_topic(TOPIC)
             produce(broker.address(), records, {"linger.ms": 0})  # the JVM compiles what it runs

@@ -63,7 +63,7 @@ def main() -> int:
     options.behind_s = (options.speed - 1) * 60 * (options.minutes + MARGIN_MINUTES)  # so that it does not get ahead of ours
     samples: list[dict[str, float]] = []
     with contextlib.ExitStack() as stack:
-        broker = stack.enter_context(Broker())
+        broker = stack.enter_context(Broker(jvm_options=()))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-monitor-soak-")))
         bench = stack.enter_context(running("real", "soak", broker, folder, options))
         began = time.monotonic()

@@ -159,7 +159,7 @@ def main() -> None:
     options = parser.parse_args()
     tapped, beside, first = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}", free_port()
     with (
-        Broker(advertised={"PLAINTEXT": tapped}) as broker,
+        Broker(advertised={"PLAINTEXT": tapped}, jvm_options=()) as broker,
         tempfile.TemporaryDirectory() as folder,
         contextlib.ExitStack() as stack,
     ):
