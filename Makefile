@@ -29,15 +29,18 @@ export PYTHON
 demo: setup ## Start a real Kafka, inject faults into its groups, and show which the monitor finds
 	@$(BIN)/rebalance-monitor demo $(ARGS)
 
+# Of what is tried with random input, a sample; see tests/mills.py.
+SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not mill"
+
 .PHONY: test test-all quick
 test: setup ## Run the tests (PYTHON=python3.13 with that Python); ten minutes on two cores
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not mill" $(ARGS)
+	@$(SAMPLE) $(ARGS)
 
-test-all: setup ## The same, the mills of the model, and short runs of the laboratory and of the kills, as CI does
+test-all: setup ## The same with the mills whole, and short runs of the laboratory and of the kills, as CI does
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not lab" $(ARGS)
 
 quick: .venv/.tools ## The tests of the model alone, without Java and Spark, in two minutes
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not mill" tests/coordinator_model tests/test_golden.py tests/test_layers.py $(ARGS)
+	@$(SAMPLE) tests/coordinator_model tests/test_golden.py tests/test_layers.py $(ARGS)
 
 # Without the test that judges speed, since tracing slows it down.
 .PHONY: coverage

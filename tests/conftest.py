@@ -1,4 +1,4 @@
-"""Hypothesis profiles: what the suite runs in minutes, and what a make target runs for as long as it takes. And two lanes for the suite.
+"""Hypothesis profiles: a sample for ``make test``, all that CI runs, and what ``make histories`` runs for as long as it takes. And two lanes.
 
 ``make test`` runs two processes. One begins with every file that starts Spark, which takes all it gets, one test after the other; the
 other with the rest, file by file. What tests of both could disturb (ports, folders) they have to see to themselves.
@@ -18,6 +18,7 @@ from tests.coordinator_model.reference import counters
 from tests.needs import closing_line
 
 settings.register_profile("suite", deadline=None, max_examples=100, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("sample", settings.get_profile("suite"), max_examples=10)
 settings.register_profile("histories", settings.get_profile("suite"), max_examples=20_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 

@@ -16,8 +16,6 @@ from tests.coordinator_model.reference.consumer_unlawful import ACTS, StrangerAc
 from tests.coordinator_model.reference.history import Act
 from tests.coordinator_model.reference.unlawful import Unlawful, exchanges
 
-pytestmark = pytest.mark.mill
-
 KIP_848 = ("java", "librdkafka", "franz-go")
 CLIENTS_ONLY = ("stop", "crash", "start", "freeze", "stall", "cut", "subscribe", "topic", "newcomer", "restart")
 """Without a failover: after one, most of what was proven is not any more."""
@@ -54,6 +52,7 @@ def test_snapshots_anywhere_give_identical_findings(plan: Plan, cuts: list[float
     lives.assert_restarts_change_nothing(plan.run(), cuts)
 
 
+@pytest.mark.mill
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 def test_an_unlawful_act_is_found_whenever_it_can_be_known(act: type[Unlawful]) -> None:
     lawful = plans(

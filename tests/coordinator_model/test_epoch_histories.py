@@ -15,8 +15,6 @@ from tests.coordinator_model.reference.epoch_history import CLIENTS_ONLY, profil
 from tests.coordinator_model.reference.epoch_unlawful import SHARE_ACTS, STREAMS_ACTS
 from tests.coordinator_model.reference.unlawful import Unlawful
 
-pytestmark = pytest.mark.mill
-
 KINDS = {"share": share_plans, "streams": streams_plans}
 
 
@@ -51,6 +49,7 @@ def test_snapshots_anywhere_give_identical_findings(kind: str) -> None:
     lived()
 
 
+@pytest.mark.mill
 @pytest.mark.parametrize(
     ("kind", "act"),
     [("share", act) for act in SHARE_ACTS] + [("streams", act) for act in STREAMS_ACTS],

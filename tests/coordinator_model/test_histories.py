@@ -16,8 +16,6 @@ from tests.coordinator_model.lives import errors
 from tests.coordinator_model.reference.history import Plan, acts, plans, profiles
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful
 
-pytestmark = pytest.mark.mill
-
 CLIENTS_ONLY = ("stop", "crash", "start", "stall", "cut", "subscribe", "metadata", "newcomer", "restart")
 """Without a failover: after one, most of what was proven is not any more."""
 
@@ -27,6 +25,7 @@ def test_a_lawful_life_has_no_error(plan: Plan) -> None:
     lives.assert_no_error("classic", plan.run())
 
 
+@pytest.mark.mill
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 def test_an_unlawful_act_is_found_whenever_it_can_be_known(act: type[Unlawful]) -> None:
     lawful = plans(

@@ -82,7 +82,7 @@ def lives(draw: st.DrawFn) -> list[Event]:
     return events
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(lives())
 def test_no_saving_is_negative_or_more_than_was_lost(events: list[Event]) -> None:
     lost = {one["id"]: one for one in events if one["kind"] == "rebalance_finished"}
@@ -99,7 +99,7 @@ def test_no_saving_is_negative_or_more_than_was_lost(events: list[Event]) -> Non
                 assert 0 <= piece.saves_least.partition_seconds <= piece.saves.partition_seconds <= partitions_s + 1e-6
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(lives())
 def test_advice_has_a_saving_and_there_are_three_pieces_at_most(events: list[Event]) -> None:
     pieces = advise(events)
@@ -107,7 +107,7 @@ def test_advice_has_a_saving_and_there_are_three_pieces_at_most(events: list[Eve
     assert all(max(piece.saves) >= 1 and piece.rebalances and piece.setting and piece.assumes and piece.costs for piece in pieces)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(lives(), st.randoms(use_true_random=False), st.data())
 def test_advice_does_not_depend_on_order_or_on_how_events_are_split_over_files(
     events: list[Event], shuffles: random.Random, data: st.DataObject
@@ -124,7 +124,7 @@ def test_advice_does_not_depend_on_order_or_on_how_events_are_split_over_files(
 
 @pytest.mark.parametrize("name", ["violation-crash-loop-4.3.1", "lawful-eager-4.3.1", "lawful-consumer-rolling-restart-4.3.1"])
 def test_advice_of_real_traffic_rests_on_rebalances_that_happened(name: str) -> None:
-    events = [one.as_json() for one in transcript.events_of(transcript.read(name))]
+    events = [one.as_json() for one in transcript.replayed(name).events]
     pieces = advise(events)
     assert pieces
     known = {each.id for history in histories(events) for each in history.rebalances if isinstance(each, Rebalance)}

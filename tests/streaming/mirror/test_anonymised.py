@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import lzma
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.groups.classic.test_old_clients import MISLABELLED, life_with
 from tests.golden import transcript
+from tests.mills import sampled
 
 WORDS_OF_THE_PROTOCOL = {
     b"cooperative",
@@ -58,11 +59,6 @@ CAPTURES: dict[str, Callable[[], list[MirrorRecord]]] = {
 }
 
 
-def most_in_the_mill(names: Iterable[str]) -> list[Any]:
-    """Each fifth is tried by every run."""
-    return [pytest.param(name, marks=[pytest.mark.mill] if number % 5 else []) for number, name in enumerate(names)]
-
-
 def findings_of(records: list[MirrorRecord]) -> list[Finding]:
     model = Coordinator(topic="golden", partition=0, settings=transcript.SETTINGS)
     return [finding for record in records for finding in model.receive(record)]
@@ -82,7 +78,7 @@ def named(finding: Finding, anonymiser: Anonymiser) -> tuple[str | None, ...]:
     return (anonymiser._name("group", finding.group), member_id, *client)
 
 
-@pytest.mark.parametrize("name", most_in_the_mill(CAPTURES))
+@pytest.mark.parametrize("name", sampled(CAPTURES, list(CAPTURES)[::12]))
 def test_the_model_finds_the_same_in_each_capture_and_of_the_same(name):
     anonymiser, records = Anonymiser(b"secret"), CAPTURES[name]()
     found = [(repr(facts(one)), named(one, anonymiser)) for one in findings_of(records)]
@@ -92,7 +88,7 @@ def test_the_model_finds_the_same_in_each_capture_and_of_the_same(name):
     )
 
 
-@pytest.mark.parametrize("name", most_in_the_mill(transcript.names()))
+@pytest.mark.parametrize("name", sampled(transcript.names(), transcript.names()[::12]))
 def test_the_same_happens_and_no_name_is_left(name):
     records = transcript.read(name)
     changed, names = without_names(records)

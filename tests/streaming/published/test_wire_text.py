@@ -71,7 +71,7 @@ def spelt(value):
     return value
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=5 * settings().max_examples)
 @given(VALUES)
 def test_each_text_is_made_readable_and_what_need_not_change_is_passed_on_itself(value):
     before = copy.deepcopy(value)

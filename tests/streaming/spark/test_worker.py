@@ -167,7 +167,7 @@ def cut_up(told, chance):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
+@settings(max_examples=2 * settings().max_examples // 5)
 def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_snapshot(seed):
     chance = random.Random(seed)
     batches = list(cut_up(lives(chance), chance))

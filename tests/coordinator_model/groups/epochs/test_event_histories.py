@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.group_event import GroupEvent
 from tests.coordinator_model.reference.consumer_history import Plan, plans
-
-pytestmark = pytest.mark.mill
 
 
 def told(plan: Plan, restored_at: frozenset[int] = frozenset(), lost: range = range(0)) -> list[GroupEvent]:
