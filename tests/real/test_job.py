@@ -39,6 +39,7 @@ GARBAGE = [
 ]
 
 
+WITHOUT = {"enabled": False}
 Monitor = functools.partial(MonitorProcess, mirror=TOPIC)
 
 
@@ -214,7 +215,7 @@ def test_a_backlog_is_read_in_bounded_batches_and_raises_nothing_that_live_readi
     """Ten times what a batch may hold, long past by the wall clock: nobody is called stuck, and memory hangs on the limit alone."""
     _, ends = mirror
     limit = 2500
-    monitor = Monitor(tmp_path, broker.internal, "late", job={"max_records_per_batch": limit, "trigger_ms": 0})
+    monitor = Monitor(tmp_path, broker.internal, "late", job={"max_records_per_batch": limit, "trigger_ms": 0}, quality=WITHOUT)
     try:
         monitor.start().wait_until_read(ends)
         # The status may be readable a moment before the findings of the same batch: they are in other topics.
@@ -235,7 +236,7 @@ def times_said_starting(broker, name) -> int:
 def test_a_monitor_whose_jvm_starts_slowly_says_for_as_long_that_it_starts(broker, mirror, tmp_path):
     """Else it is taken for dead after a minute, and everybody is told."""
     spark = r"^\S*java (?!.*launcher\.Main).*deploy\.SparkSubmit"
-    monitor = Monitor(tmp_path, broker.internal, "slow").start()
+    monitor = Monitor(tmp_path, broker.internal, "slow", quality=WITHOUT).start()
     try:
         wait_for(lambda: below(monitor.process.pid, spark), "the JVM starts", START_UP_S)
         (machine,) = below(monitor.process.pid, spark)
@@ -259,7 +260,7 @@ def test_a_monitor_that_fetches_what_it_lacks_says_for_as_long_that_it_starts(br
             '<ivysettings><settings defaultResolver="only"/><resolvers>'
             f'<ibiblio name="only" m2compatible="true" root="{root}"/></resolvers></ivysettings>'
         )
-        monitor = Monitor(tmp_path, broker.internal, "lacking").start()
+        monitor = Monitor(tmp_path, broker.internal, "lacking", quality=WITHOUT).start()
         try:
             wait_for(lambda: times_said_starting(broker, "lacking") >= 3, "it has said three times that it starts")
             silent.close()
