@@ -21,7 +21,7 @@ from coordinator_model.groups.epochs.events import (
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
-from coordinator_model.groups.epochs.judgement import GONE, IMPOSSIBLE, NEVER_JOINED
+from coordinator_model.groups.epochs.judge import GONE, IMPOSSIBLE, NEVER_JOINED
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.silence import looks_for_coordinator

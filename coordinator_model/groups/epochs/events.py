@@ -13,7 +13,7 @@ class Unlawful(NamedTuple):
     """No row of the protocol's table gives this answer at any moment that is possible."""
 
     exchange: Exchange
-    kind: str  #: see ``judgement``
+    kind: str  #: see ``judge``
     had: int | None  #: the epoch that the member had
     removed: str | None  #: why it was no member
     reloaded: bool  #: the coordinator moved since that epoch was delivered
@@ -133,7 +133,7 @@ class CommitMisjudged(NamedTuple):
 
     exchange: Exchange
     member: EpochMember | None
-    kind: str  #: of the unlawful answer, see ``judgement``
+    kind: str  #: of the unlawful answer, see ``judge``
     too_early: Partitions = frozenset()  #: that were not the member's at that epoch, if the commit names any (by topic id or name)
 
 

@@ -38,7 +38,7 @@ from coordinator_model.groups.epochs.events import (
     WrongGroupType,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence
-from coordinator_model.groups.epochs.judgement import is_keep_alive, unlawful
+from coordinator_model.groups.epochs.judge import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
 from coordinator_model.groups.events import Answered

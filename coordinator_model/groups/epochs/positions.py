@@ -1,4 +1,4 @@
-"""Which moments are possible for a heartbeat, and whether the protocol's table allows its answer at one of them.
+"""What frames leave possible while a coordinator acts on a request of a member with an epoch: who the sender is to it, and at which epoch.
 
 What is not known widens the moments that are possible. A frame that is missing, or a request whose outcome is open, therefore keeps
 rules quiet without a guard of their own.
@@ -9,15 +9,12 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import Unlawful
-from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
 from coordinator_model.groups.protocol.judge import ways
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
-    FENCED_MEMBER_EPOCH,
     GROUP_MAX_SIZE_REACHED,
     JOIN_GROUP,
     LEAVE_GROUP,
@@ -26,20 +23,10 @@ from coordinator_model.wire.constants import (
     UNKNOWN_MEMBER_ID,
 )
 
-FENCED: Final = "fenced"
-IMPOSSIBLE: Final = "impossible"
-REFUSED: Final = "refused"
-MALFORMED: Final = "malformed"
-NEVER_JOINED: Final = "never joined"
-GONE: Final = "gone"
-HELD: Final = "held"
-STALE: Final = "stale"
-"""Kinds of unlawful answers."""
-
 MEMBER_EPOCH_SINCE: Final = TABLE["V4"].versions[1] + 1
 """OffsetCommit: carries the epoch of a member (KIP-848)."""
 
-_ANY_SENDER: Final = frozenset(Sender)
+ANY_SENDER: Final = frozenset(Sender)
 _ANY_EPOCH: Final = frozenset({Epoch.SAME, Epoch.PREVIOUS, Epoch.LOWER, Epoch.HIGHER})
 _BY_EPOCH: Final = {JOIN_EPOCH: Epoch.JOIN, LEAVE_EPOCH: Epoch.LEAVE, ASIDE_EPOCH: Epoch.ASIDE}
 _LONGEST_SESSION_US: Final = 60_000_000  #: group.consumer.max.session.timeout.ms, by default
@@ -47,6 +34,7 @@ _NOTHING_HOLDS: Final = (frozenset[Condition](),)
 _OWNS: Final = (frozenset({Condition.OWNS}),)
 _MALFORMED: Final = (frozenset({Condition.MALFORMED}),)
 _OF_OUTSIDERS: Final = frozenset({GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID})
+_NO_SENDER: Final = frozenset[Sender]()
 _OF_ANOTHER: Final = frozenset({Sender.RETURNING, Sender.RIVAL})
 
 
@@ -78,73 +66,7 @@ def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember 
     return member is None and bool(heard) and bool(exchange.member_id) and exchange.gap_free
 
 
-def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> tuple[Unlawful, ...]:
-    """Return an event if no possible moment explains the answer. Call this before the answer changes what is known."""
-    if exchange.error == NONE and member is not None and is_keep_alive(exchange, member):
-        return ()
-    possible = _possible(group, exchange, member, overlapped=overlapped)
-    if possible.allow(exchange.error, exchange.api_key):
-        return ()
-    kind = _kind_of(group, exchange, member, possible)
-    if kind == HELD:
-        holder = group.members[group.instances[exchange.instance_id or ""]]
-        return (Unlawful(exchange, kind, None, None, False, holder.epoch_frame, holder),)
-    if member is None:
-        return (Unlawful(exchange, kind, None, None, False, None),)
-    proof = member.removed_frame if kind == GONE else member.epoch_frame
-    return (Unlawful(exchange, kind, member.epoch, member.removed, member.reloaded, proof),)
-
-
-def is_keep_alive(exchange: Exchange, member: EpochMember) -> bool:
-    """Return True if a member that is known as one says nothing new at the epoch that it has.
-
-    Rows U23, W13 and Z18 allow success then, whatever else is possible. Nearly all heartbeats are such.
-    """
-    return (
-        exchange.facts == UNCHANGED
-        and exchange.generation == member.epoch
-        and member.present
-        and exchange.instance_id in {None, member.instance_id}
-    )
-
-
-def _kind_of(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, possible: Possible) -> str:
-    facts = exchange.facts
-    if exchange.error == FENCED_MEMBER_EPOCH and exchange.generation != JOIN_EPOCH:
-        return FENCED
-    if exchange.error != NONE:
-        of_anybody = possible._replace(senders=_ANY_SENDER)
-        return REFUSED if of_anybody.allow(exchange.error, exchange.api_key) else IMPOSSIBLE
-    if isinstance(facts, HeartbeatFacts) and facts.malformed:
-        return MALFORMED
-    if possible.senders == {Sender.RIVAL}:
-        return HELD
-    if never_joined(group, exchange, member):
-        return NEVER_JOINED
-    return GONE if member is not None and member.gone else STALE
-
-
-def commit_kind(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> str:
-    """Return what is unlawful about the answer to a commit, empty if some possible moment explains it.
-
-    A TxnOffsetCommit is checked like an OffsetCommit of the versions that carry an epoch.
-
-    :param overlapped: a heartbeat of the member was under way.
-    """
-    lives = any(_surely_stays(group, exchange, other) and other.accepted_us < exchange.inv_us for other in group.present_members())
-    possible = Possible(
-        _senders(group, exchange, member, overlapped=overlapped),
-        _epochs(exchange, member, overlapped=overlapped),
-        _NOTHING_HOLDS if lives else (frozenset(), frozenset({Condition.EMPTY})),
-        exchange.api_version if exchange.api_key == OFFSET_COMMIT else MEMBER_EPOCH_SINCE,
-        group.release_of(exchange.broker),
-    )
-    if possible.allow(exchange.error, OFFSET_COMMIT):
-        return ""
-    return _kind_of(group, exchange, member, possible)
-
-
-def _possible(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> Possible:
+def of_heartbeat(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> Possible:
     """Return the moments at which the coordinator can have acted on the request.
 
     :param overlapped: another heartbeat of the member may have been processed before or after this one.
@@ -160,6 +82,23 @@ def _possible(group: EpochGroupData, exchange: Exchange, member: EpochMember | N
     )
 
 
+def of_commit(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> Possible:
+    """Return the moments at which the coordinator can have acted on a commit.
+
+    A TxnOffsetCommit is checked like an OffsetCommit of the versions that carry an epoch.
+
+    :param overlapped: a heartbeat of the member was under way.
+    """
+    lives = any(_surely_stays(group, exchange, other) and other.accepted_us < exchange.inv_us for other in group.present_members())
+    return Possible(
+        _senders(group, exchange, member, overlapped=overlapped),
+        _epochs(exchange, member, overlapped=overlapped),
+        _NOTHING_HOLDS if lives else (frozenset(), frozenset({Condition.EMPTY})),
+        exchange.api_version if exchange.api_key == OFFSET_COMMIT else MEMBER_EPOCH_SINCE,
+        group.release_of(exchange.broker),
+    )
+
+
 def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> frozenset[Sender]:
     named = exchange.instance_id
     others = _NO_SENDER if named is None else _OF_ANOTHER
@@ -167,17 +106,17 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return frozenset({Sender.RIVAL})
     if member is None:
         if exchange.member_id and not never_joined(group, exchange, member) and not _is_released(group, exchange):
-            return _ANY_SENDER
+            return ANY_SENDER
         return _instance_senders(group, exchange)
     if overlapped or not exchange.gap_free:
-        return _ANY_SENDER
+        return ANY_SENDER
     if member.gone and member.removed_us < exchange.inv_us:
         return frozenset({Sender.OUTSIDER}) | others
     if member.removed == "aside" and member.removed_us < exchange.inv_us:
         comes_back = exchange.generation == JOIN_EPOCH and _is_released(group, exchange)
         return frozenset({Sender.AWAY, Sender.OUTSIDER}) | (_NO_SENDER if comes_back else _OF_ANOTHER)
     if not member.present:
-        return _ANY_SENDER
+        return ANY_SENDER
     own = _own_senders(member)
     if (
         exchange.error in _OF_OUTSIDERS
@@ -317,6 +256,3 @@ def _owning(facts: HeartbeatFacts, member: EpochMember | None, *, overlapped: bo
     if granted is None:
         return _NOTHING_HOLDS + _OWNS
     return _OWNS if facts.owned <= granted else _NOTHING_HOLDS
-
-
-_NO_SENDER: Final = frozenset[Sender]()
