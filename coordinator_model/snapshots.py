@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.assignment_checks import AssignmentErrors, Subscription, Wanted
+from coordinator_model.groups.classic.assignment_checks import AssignmentErrors, Subscription
 from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
@@ -96,7 +96,6 @@ _TYPES: Final[dict[int, type[Any]]] = {
     23: AssignmentErrors,
     24: Suspect,
     25: Strange,
-    26: Wanted,
     30: Offsets,
     31: CommitFacts,
     32: Holding,

@@ -153,6 +153,10 @@ class Assignments:
     #: topic → partitions in the newest plan, if it leaves out only the last ones, which may no longer exist
     wanted: dict[str, Wanted] = field(default_factory=dict)  #: topics that members subscribe to; empty if that is not known
 
+    def __post_init__(self) -> None:
+        # A snapshot stores these as plain values.
+        self.wanted = {topic: Wanted(*one) for topic, one in self.wanted.items()}
+
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == JOIN_GROUP:
             return self._join_asked(group, exchange, body)
