@@ -119,10 +119,11 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     count = timeline.rebalanced_within(window_us, now_us)
     busy_us = timeline.busy_us(now_us)
     most = _most_frequent(timeline.rebalances)
+    begun = max((sum(one.is_same(rebalance.starter) for rebalance in timeline.rebalances) for one, _ in most), default=0)
     members, starters = _members(group), _starters(group)
     if count >= _STORM and busy_us * 2 >= LONG_US:
         severity, why = Severity.ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
-    elif most and most[0][1] >= _STUCK_LOOP and most[0][1] * 2 >= len(timeline.rebalances):
+    elif begun >= _STUCK_LOOP and begun * 2 >= len(timeline.rebalances):
         severity = Severity.WARNING if most[0][0].cause in _MILD else Severity.ERROR
         why = f"of the last {len(timeline.rebalances)}, {_by_whom(most)}"
     elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * max(members, starters) + 2):

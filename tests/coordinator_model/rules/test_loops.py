@@ -242,6 +242,17 @@ def test_R_06_counts_those_that_join_in_a_phase_that_another_began(talk: Convers
     assert (" x at " in finding.observed + finding.summary, " y at " in finding.observed + finding.summary) == (True, True)
 
 
+def test_R_06_allows_clients_that_are_restarted_together(talk: Conversation) -> None:
+    """Each has a part in all ten rebalances, and begins a third of them."""
+    a, b = settled(talk)
+    clients, generation = [talk.client(name) for name in "xyz"], 3
+    for _ in range(5):
+        generation = flap_together(talk, clients, [a, b], generation, 1)
+        clients = [*clients[1:], clients[0]]
+        talk.wait(5_000)
+    assert talk.rules() == []
+
+
 def test_R_06_resolves_when_it_is_quiet(talk: Conversation) -> None:
     clients = alternating(talk, 10)
     live(talk, clients, 310)
