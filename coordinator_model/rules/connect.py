@@ -1,4 +1,4 @@
-"""Family R, seventh part: workers of one Connect group that do not read the same configuration."""
+"""Family R, seventh part: workers of one Connect group that read other configurations, or have one address."""
 
 from __future__ import annotations
 
@@ -99,4 +99,46 @@ R_27 = TimerRule(
     due=_apart,
 )
 
-RULES = (R_27,)
+
+def _one_address(group: ClassicGroup) -> Iterator[Due]:
+    at: dict[str, list[Worker]] = {}
+    for worker in group.recurring.config_offsets.sharing:
+        if worker.connection in group.connections:
+            at.setdefault(worker.url, []).append(worker)
+    for url, workers in at.items():
+        if len(workers) < 2:
+            continue
+
+        def describe(url: str = url, workers: Sequence[Worker] = workers) -> Breach:
+            newest = group.newest_generation
+            return Breach(
+                url,
+                f"{len(workers)} workers of the Connect group {group.name} say that they are reached at {url}: "
+                f"{some([worker.client for worker in workers], _NAMED)}. What others forward to one of them may reach another: changes of "
+                "connectors and of their tasks go to the leader so.",
+                "one address in the JoinGroups of workers that were assigned their work in the same generation",
+                () if newest is None else (newest.proof,),
+                generation=group.generation,
+            )
+
+        yield Due(min(worker.shares_us for worker in workers), url, Severity.WARNING, describe)
+
+
+R_28 = TimerRule(
+    id="R-28",
+    matter=Matter.RECURRENCE,
+    name="Connect workers with one address",
+    severity=Severity.WARNING,
+    certainty=Certainty.CONFIRMED,
+    blame=Blame.CONFIG,
+    meaning="Workers of a Connect group cannot reach each other: one that does not lead passes requests on to the address of the leader.",
+    condition="The JoinGroups of workers with other client ids or hosts name the same address, they were assigned their work in one "
+    "generation, and their connections stand.",
+    expected="Each worker has an address of its own, at which the others reach it.",
+    action="Set rest.advertised.host.name, and rest.advertised.port where the port is mapped, to an address of that worker alone. A name "
+    "such as localhost is the other one's own.",
+    false_alarms="None known. Two workers with one client id on one host are not told apart.",
+    due=_one_address,
+)
+
+RULES = (R_27, R_28)

@@ -39,6 +39,8 @@ class Worker(NamedTuple):
     last_us: int = 0
     gap_us: int = 0  #: the longest time between two of them
     frames: tuple[Evidence, ...] = ()  #: the first two and the last two of them
+    generation: int = -1  #: of the latest assignment
+    shares_us: int = 0  #: since when another worker with the same address was assigned its work in the same generation; 0 for never
 
     def joins(self, offset: int, at_us: int, frame: Evidence) -> Worker:
         """Return what is known after another JoinGroup."""
@@ -87,14 +89,28 @@ class ConfigOffsets:
         found = read_member_assignment(CONNECT, body.assignment)
         if found is None:
             return
-        for key, worker in self.workers.items():
-            if worker.connection == exchange.key[0]:
-                self.workers[key] = worker._replace(told=found.body.config_offset, error=found.body.error)
+        key = next((key for key, worker in self.workers.items() if worker.connection == exchange.key[0]), None)
+        if key is None:
+            return
+        if any(one.generation > exchange.generation for one in self.workers.values()):  # the group began anew
+            self.workers = {known: one._replace(generation=-1) for known, one in self.workers.items()}
+        worker = self.workers[key]._replace(told=found.body.config_offset, error=found.body.error, generation=exchange.generation)
+        self.workers[key] = worker
+        for other_key, other in self.workers.items():
+            if other_key != key and worker.url and other.url == worker.url and other.generation == worker.generation:
+                self.workers[key] = worker._replace(shares_us=worker.shares_us or exchange.res_us)
+                self.workers[other_key] = other._replace(shares_us=other.shares_us or exchange.res_us)
 
     @property
-    def behind(self) -> list[Worker]:
-        """Return those whose last JoinGroup was behind their last assignment."""
-        return [worker for worker in self.workers.values() if worker.behind]
+    def sharing(self) -> list[Worker]:
+        """Return those of the newest generation, and of the one before, which may be on their way, that shared an address."""
+        newest = max((worker.generation for worker in self.workers.values()), default=0)
+        return [worker for worker in self.workers.values() if worker.shares_us and worker.generation >= newest - 1]
+
+    @property
+    def is_any(self) -> bool:
+        """True if a worker was behind its assignment when it joined last, or had another's address."""
+        return any(worker.behind or worker.shares_us for worker in self.workers.values())
 
     def values(self) -> list[Any]:
         """Return plain values for :meth:`restored`."""

@@ -47,7 +47,7 @@ class Recurring:
             or self.untold.back
             or self.given_up.known
             or self.hot_joins.by_connection
-            or self.config_offsets.behind
+            or self.config_offsets.is_any
         )
 
     def values(self) -> list[Any]:

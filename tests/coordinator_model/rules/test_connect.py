@@ -1,4 +1,4 @@
-"""Family R, seventh part: workers of one Connect group that do not read the same configuration."""
+"""Family R, seventh part: workers of one Connect group that read other configurations, or have one address."""
 
 from __future__ import annotations
 
@@ -225,3 +225,97 @@ def test_R_27_is_quiet_about_two_workers_of_one_address_one_of_which_is_ahead(ta
         talk.wait(3_000)
     talk.settle()
     assert "R-27" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- R-28
+
+
+def neighbours(talk: Conversation, *names: str) -> list[Worker]:
+    """Workers that say the same address."""
+    workers = [Worker(talk, name, 7) for name in names]
+    for worker in workers:
+        worker.url, worker.client.member_id = "http://localhost:8083/", f"{worker.client.name}-id"
+    return workers
+
+
+def test_R_28_fires_on_two_workers_that_say_one_address(talk: Conversation) -> None:
+    a, b = neighbours(talk, "a", "b")
+    rebalance(a, b)
+    talk.settle()
+    finding = talk.the("R-28")
+    assert (finding.severity, finding.blame, finding.status) == (Severity.WARNING, Blame.CONFIG, Status.OPEN)
+    assert (finding.member_id, finding.client_id) == (None, None)
+    assert "say that they are reached at http://localhost:8083/: " in finding.summary
+    assert all(one in finding.summary for one in ("a at 10.0.0.1", "b at 10.0.0.1"))
+    rebalance(a, b)
+    talk.settle()
+    assert [one.status for one in talk.findings if one.rule == "R-28"] == [Status.OPEN]
+
+
+def test_R_28_names_all_that_say_it(talk: Conversation) -> None:
+    rebalance(*neighbours(talk, "a", "b", "c"))
+    talk.settle()
+    assert talk.the("R-28").summary.startswith(
+        "3 workers of the Connect group g say that they are reached at http://localhost:8083/: "
+    )
+    assert all(f"{name} at 10.0.0.1" in talk.the("R-28").summary for name in "abc")
+
+
+def test_R_28_is_resolved_when_one_has_another_address(talk: Conversation) -> None:
+    a, b = neighbours(talk, "a", "b")
+    rebalance(a, b)
+    talk.settle()
+    talk.close(b.client)
+    b = Worker(talk, "b", 7)
+    b.client.member_id = "b-id-2"
+    rebalance(a, b)
+    rebalance(a, b)
+    talk.settle()
+    assert talk.the("R-28").status is Status.RESOLVED
+
+
+def test_R_28_allows_a_worker_that_comes_back_on_another_host(talk: Conversation) -> None:
+    """A pod keeps its name: until the session of the one that was killed ends, both are members, but only one joins."""
+    a, b = neighbours(talk, "a", "b")
+    a.url = "http://a:8083/"
+    rebalance(a, b)
+    (again,) = neighbours(talk, "b")
+    again.client.host = "10.0.0.9"
+    for _ in range(2):
+        rebalance(a, again)
+        talk.settle()
+    assert "R-28" not in talk.rules()
+
+
+def test_R_28_does_not_compare_with_a_generation_of_an_earlier_group(talk: Conversation) -> None:
+    a, b = neighbours(talk, "a", "b")
+    for _ in range(3):
+        rebalance(a)
+    talk.leave(a.client)
+    a.client.generation = -1
+    b.client.generation = -1
+    rebalance(b)
+    rebalance(b)
+    rebalance(b)
+    talk.settle()
+    assert "R-28" not in talk.rules()
+
+
+@pytest.mark.parametrize("how", ["closed", "left out"])
+def test_R_28_is_resolved_when_one_is_gone(talk: Conversation, how: str) -> None:
+    a, b = neighbours(talk, "a", "b")
+    rebalance(a, b)
+    talk.settle()
+    if how == "closed":
+        talk.close(b.client)
+    else:
+        rebalance(a)
+        rebalance(a)
+    talk.settle()
+    assert talk.the("R-28").status is Status.RESOLVED
+
+
+def test_R_28_allows_workers_of_one_generation_that_have_addresses_of_their_own(talk: Conversation) -> None:
+    pair(talk)
+    talk.settle()
+    assert talk.rules() == []
