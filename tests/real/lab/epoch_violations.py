@@ -666,7 +666,14 @@ EPOCH_VIOLATIONS: tuple[Violation, ...] = (
     _client("falls-silent", "T-04", _falls_silent),
     Violation(name="epochs-instance-in-use", rule="E-06", blame=Blame.CONFIG, commit=_instance_in_use, since=(4, 0)),
     _client("ids-left-behind", "M-13", _leaves_ids_behind),
-    Violation(name="epochs-streams-source-missing", rule="R-19", blame=Blame.CONFIG, commit=_streams_source_missing, since=(4, 2)),
+    Violation(
+        name="epochs-streams-source-missing",
+        rule="R-19",
+        blame=Blame.CONFIG,
+        culprits=(),
+        commit=_streams_source_missing,
+        since=(4, 2),
+    ),
     Violation(
         name="epochs-share-topic-missing", rule="R-21", blame=Blame.CONFIG, culprits=(), commit=_share_topic_missing, since=(4, 2)
     ),
