@@ -43,7 +43,7 @@ def _members(group: ClassicGroup, member_id: str, count: int) -> str:
 
 def _never_assigned(group: ClassicGroup) -> Iterator[Due]:
     newest = group.newest_generation
-    if newest is None or newest.protocol not in EXCLUSIVE_ASSIGNORS:
+    if newest is None or newest.leader_synced_us is None or newest.protocol not in EXCLUSIVE_ASSIGNORS:
         return
     for topic, wanted in group.assignments.wanted.items():
         told = group.facts.partition_count(group.cluster, topic)
@@ -58,7 +58,7 @@ def _never_assigned(group: ClassicGroup) -> Iterator[Due]:
         def describe(topic: str = topic, wanted: Wanted = wanted, told: PartitionCount = told, first: int = first) -> Breach:
             return _of_topic(group, topic, wanted, told, first)
 
-        at_us = max(wanted.since_us + patience_us, told.since_us + group.settings.metadata_age_us)
+        at_us = max(newest.leader_synced_us + patience_us, told.since_us + group.settings.metadata_age_us)
         yield Due(at_us, topic, Severity.WARNING, describe)
 
 
@@ -68,15 +68,15 @@ def _of_topic(group: ClassicGroup, topic: str, wanted: Wanted, told: PartitionCo
     leader = group.members.get(plan.leader) if plan is not None else None
     partitions = counted(told.partitions, "partition")
     missing = some([f"{topic}-{partition}" for partition in range(first, told.partitions)], _NAMED)
+    by = _members(group, wanted.first, wanted.members) if wanted.first else counted(wanted.members, "member")
     led = ""
     if leader is not None:
-        watches = "subscribes to it itself" if wanted.by_leader else "does not subscribe to it itself, and may not watch it"
+        watches = "does not subscribe to it itself, and may not watch it" if wanted.first else "is among them"
         led = f" The leader, {who(leader)}, {watches}."
     breach = Breach(
         topic,
         f"No assignment of group {group.name} that was captured holds {missing}: what is written there is not read. {topic} has had "
-        f"{partitions} since {clock(told.since_us)} at the latest, and is subscribed to by "
-        f"{_members(group, wanted.member_id, wanted.members)}.{led}",
+        f"{partitions} since {clock(told.since_us)} at the latest, and is subscribed to by {by}.{led}",
         f"A Metadata response names {partitions} of {topic}; the newest assignment holds {first or 'none'}",
         (),
         generation=group.generation,

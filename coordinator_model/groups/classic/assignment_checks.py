@@ -88,15 +88,13 @@ def read_plan(assignments: Iterable[Any]) -> dict[str, Partitions | None]:
 class Wanted(NamedTuple):
     """A topic that members subscribe to, in the newest plan that could be compared with their subscriptions."""
 
-    since_us: int  #: since when all plans could be compared, and members subscribed to it in each
     partitions: int  #: the plan holds none from this number on
-    member_id: str  #: the first member that subscribes to it
-    members: int
-    by_leader: bool  #: the leader subscribes to it itself
+    members: int  #: that subscribe to it
+    first: str  #: id of the first of them if the leader is not among them, else ""
 
 
 def wanted(
-    plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], leader: str, at_us: int, at_most: int
+    plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], leader: str, at_most: int
 ) -> dict[str, Wanted]:
     """Return the first topics that members subscribe to, in the order of their names."""
     members: dict[str, list[str]] = {}
@@ -107,7 +105,7 @@ def wanted(
     for _, topic, partition in _each(plan):
         given[topic] = max(given.get(topic, 0), partition + 1)
     return {
-        topic: Wanted(at_us, given.get(topic, 0), members[topic][0], len(members[topic]), leader in members[topic])
+        topic: Wanted(given.get(topic, 0), len(members[topic]), "" if leader in members[topic] else members[topic][0])
         for topic in sorted(members)[:at_most]
     }
 

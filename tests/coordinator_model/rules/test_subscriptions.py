@@ -187,6 +187,15 @@ def test_A_14_is_quiet(talk: Conversation, counts: dict[str, int], given: bytes,
     assert "A-14" not in talk.rules()
 
 
+def test_A_14_says_so_if_the_leader_subscribes_to_the_topic(talk: Conversation) -> None:
+    talk.topics(t=4)
+    a, b = talk.client("a"), talk.client("b")
+    joins(talk, 3, {a: ("t",), b: ("t",)}, "range", {a: assignment(t=(0,)), b: assignment(t=(1,))})
+    lives(talk, (a, b), 11)
+    assert "is subscribed to by 2 members. The leader, member a-" in talk.the("A-14").summary
+    assert talk.the("A-14").summary.endswith("is among them.")
+
+
 def test_A_14_is_quiet_when_new_partitions_are_taken_up_in_time(talk: Conversation) -> None:
     talk.topics(payments=2)
     both = services(talk)

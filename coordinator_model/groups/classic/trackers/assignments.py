@@ -361,11 +361,7 @@ class Assignments:
             self.unowned, self.shrunk, self.wanted = (), {}, {}
             return
         offers = plan.offers or {}
-        wanted = assignment_checks.wanted(submitted, offers, plan.leader, at_us, TOPICS_KEPT)
-        self.wanted = {
-            topic: one._replace(since_us=self.wanted[topic].since_us) if topic in self.wanted else one
-            for topic, one in wanted.items()
-        }
+        self.wanted = assignment_checks.wanted(submitted, offers, plan.leader, TOPICS_KEPT)
         # These assignors leave out no partition that they know of.
         self.shrunk = (
             assignment_checks.shrunk(submitted, offers, self.topics) if protocol in assignment_checks.EXCLUSIVE_ASSIGNORS else {}
