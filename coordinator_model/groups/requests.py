@@ -13,6 +13,7 @@ from coordinator_model.wire import CONSUMER, read_consumer_subscription
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
+    EPOCH_DESCRIPTIONS,
     FIND_COORDINATOR,
     HEARTBEAT,
     JOIN_GROUP,
@@ -133,9 +134,10 @@ REQUEST_READERS: Final = {
     FIND_COORDINATOR: _read_nothing,
     DELETE_GROUPS: _read_nothing,
     DESCRIBE_GROUPS: _read_nothing,
+    **dict.fromkeys(EPOCH_DESCRIPTIONS, _read_nothing),
 }
 MODELLED_API_KEYS: Final = frozenset(REQUEST_READERS)
-BESIDE_MEMBERSHIP: Final = frozenset({DESCRIBE_GROUPS, OFFSET_DELETE, OFFSET_FETCH})
+BESIDE_MEMBERSHIP: Final = frozenset({DESCRIBE_GROUPS, *EPOCH_DESCRIPTIONS, OFFSET_DELETE, OFFSET_FETCH})
 """Those that concern no membership, and that tools send which are no members: they make no group known."""
 
 ASKED_OF_COORDINATOR: Final = MODELLED_API_KEYS - BESIDE_MEMBERSHIP

@@ -13,6 +13,7 @@ from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
+    EPOCH_DESCRIPTIONS,
     FIND_COORDINATOR,
     LEAVE_GROUP,
     OFFSET_COMMIT,
@@ -32,7 +33,7 @@ def error_codes(api_key: int, body: Any, group: str) -> frozenset[int]:
         return frozenset(entry.error_code for entry in body.members)
     if api_key == FIND_COORDINATOR and body.coordinators:
         return frozenset(answer.error_code for answer in body.coordinators if answer.key == group)
-    if api_key == DESCRIBE_GROUPS:
+    if api_key == DESCRIBE_GROUPS or api_key in EPOCH_DESCRIPTIONS:
         return frozenset(described.error_code for described in body.groups if described.group_id == group)
     if api_key == DELETE_GROUPS:
         return frozenset(result.error_code for result in body.results if result.group_id == group)

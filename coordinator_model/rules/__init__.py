@@ -75,7 +75,7 @@ TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rul
 _OF_EPOCHS: Final = frozenset({reconciliation.R_14, reconciliation.R_15, epoch_members.E_22, streams.R_21})
 """Timer rules of the groups whose members have epochs."""
 
-_OF_ALL: Final = frozenset({joining.M_14, unanswered.C_01, coordinators.C_14, scaling.R_24, timeouts.T_12})
+_OF_ALL: Final = frozenset({observation.V_10, joining.M_14, unanswered.C_01, coordinators.C_14, scaling.R_24, timeouts.T_12})
 """Timer rules of groups of all types."""
 
 _BY_MATTER: Final = {

@@ -11,6 +11,7 @@ from typing import Final
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.descriptions import DescribedOtherwise
+from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange
 from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, the_client, whom
@@ -22,6 +23,7 @@ from coordinator_model.wording import a_or_an, begin, counted, some
 _NAMED = 3
 
 _UNSEEN_US: Final = 10_000_000
+_LISTED_US: Final = 600_000_000  #: so long a description counts, unless another one follows
 """How long a member may send nothing after its generation began: heartbeats come every 3 s, and frames of several captures mix."""
 
 
@@ -37,6 +39,32 @@ def _described_otherwise(group: ClassicGroup, otherwise: DescribedOtherwise) -> 
         (newest.proof, description.frame),
         generation=otherwise.generation,
     )
+
+
+def _past_the_capture(group: ClassicGroup | EpochGroup) -> Iterator[Due]:
+    return _unseen(group) if isinstance(group, ClassicGroup) else _described(group)
+
+
+def _described(group: EpochGroup) -> Iterator[Due]:
+    """A member with an epoch that a broker lists, while nothing is captured of it for longer than a session lasts."""
+    known = group.unseen
+    unseen = [one for one in known.unseen if one[0] not in group.members] if known is not None else []
+    if known is None or not unseen:
+        return
+
+    def describe() -> Breach:
+        named = some([f"{member_id} (client {client})" for member_id, client in unseen], _NAMED)
+        return Breach(
+            "",
+            f"{len(unseen)} of {known.members} members of group {group.name} do not pass the tap: no frame of {named} was captured, though "
+            "the coordinator lists them. Findings about them are missing, and who waits for whom may be wrong.",
+            "listed in the answer to an admin client, and no heartbeat for longer than a session lasts",
+            (known.frame,),
+            member_id=unseen[0][0],
+            generation=group.epoch,
+        )
+
+    yield Due(known.at_us + _UNSEEN_US, "", Severity.WARNING, describe, known.at_us + _LISTED_US)
 
 
 def _unseen(group: ClassicGroup) -> Iterator[Due]:
@@ -291,13 +319,14 @@ V_10 = TimerRule(
     blame=Blame.CAPTURE,
     meaning="Members of the group reach the brokers past the capture: the group is judged without them.",
     condition="A member in the leader's member list of a generation has sent no frame that was captured, although the generation before "
-    "it, with its own member list, was captured too; judged 10 s after the generation. Groups of the classic protocol only.",
-    expected="Each member of a generation has sent a JoinGroup for it.",
+    "it, with its own member list, was captured too; judged 10 s after the generation. Or a member of a group with epochs that an admin "
+    "client's description lists has sent none for longer than a session lasts; judged 10 s after the description, over 10 min after it.",
+    expected="Each member of a generation has sent a JoinGroup for it, and each member with an epoch heartbeats.",
     action="Find the client by its member id, which begins with its client id. Give it the tap's address as bootstrap.servers and restart "
     "it; a tap that rewrites addresses has to be the only way to the brokers. Where each broker has a tap or a capture of its own, look "
     "for one that is missing.",
     false_alarms="None known. Static members, and groups with a client that went away while it joined, are not judged.",
-    due=_unseen,
+    due=_past_the_capture,
 )
 
 RULES = (V_01, V_02, V_03, V_04, V_05, V_06, V_08, V_09, V_10)

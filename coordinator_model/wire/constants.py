@@ -23,10 +23,15 @@ TXN_OFFSET_COMMIT: Final = 28
 DELETE_GROUPS: Final = 42
 OFFSET_DELETE: Final = 47
 CONSUMER_GROUP_HEARTBEAT: Final = 68
+CONSUMER_GROUP_DESCRIBE: Final = 69
 SHARE_GROUP_HEARTBEAT: Final = 76
+SHARE_GROUP_DESCRIBE: Final = 77
 STREAMS_GROUP_HEARTBEAT: Final = 88
+STREAMS_GROUP_DESCRIBE: Final = 89
 
 COMMITS: Final = frozenset({OFFSET_COMMIT, TXN_OFFSET_COMMIT})
+EPOCH_DESCRIPTIONS: Final = frozenset({CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE})
+"""Descriptions of groups whose members have epochs."""
 
 # --- errors -------------------------------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from coordinator_model.wire import API_NAMES, CONNECT
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
+    EPOCH_DESCRIPTIONS,
     FIND_COORDINATOR,
     HEARTBEAT,
     JOIN_GROUP,
@@ -113,6 +114,8 @@ def _for_trackers_only(group: ClassicGroup, exchange: Exchange, body: Any) -> tu
 def _trackers_of(api_key: int) -> Callable[[ClassicGroup], tuple[Tracker, ...]]:
     """Return a function from a group to its trackers that get the frames of this API."""
     names = [name for name, api_keys in TRACKERS if api_key in api_keys]
+    if not names:
+        return lambda _: ()
     read: Callable[[ClassicGroup], Any] = attrgetter(*names)
     return read if len(names) > 1 else lambda group: (read(group),)
 
@@ -136,4 +139,5 @@ _ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Even
     OFFSET_DELETE: _for_trackers_only,
     DESCRIBE_GROUPS: describe_groups.on_response,
     DELETE_GROUPS: delete_groups.on_response,
+    **dict.fromkeys(EPOCH_DESCRIPTIONS, _for_trackers_only),
 }

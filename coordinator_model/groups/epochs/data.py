@@ -22,6 +22,7 @@ from coordinator_model.groups.epochs.records import (
     InstanceClaim,
     InstanceUse,
     StatusSpell,
+    Unseen,
 )
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.epochs.watched import Watched
@@ -38,9 +39,9 @@ class EpochGroupData(Watched):
 
     __slots__ = (
         "abandoned", "assignor_failures", "born_us", "bumps", "claims", "coordinator_changes", "deleted_us", "doubles", "epoch",
-        "epoch_us", "instance_uses", "instances", "mixed_since_us", "rebalance_events", "recent", "release", "returns", "searches",
-        "session_bounds", "shutdowns", "state", "status_spells", "stirred_us", "storm_causes", "storm_since_us", "storm_times",
-        "succeeded", "topic_names", "traits",
+        "epoch_us", "followed_us", "instance_uses", "instances", "mixed_since_us", "rebalance_events", "recent", "release", "returns",
+        "searches", "session_bounds", "shutdowns", "state", "status_spells", "stirred_us", "storm_causes", "storm_since_us",
+        "storm_times", "succeeded", "topic_names", "traits", "unseen",
     )  # fmt: skip
 
     rebalance_events: EpochEvents
@@ -76,6 +77,8 @@ class EpochGroupData(Watched):
         self.deleted_us = 0  #: when an administrator deleted it, unless it has begun again since
         self.stirred_us = 0  #: when a member or a LeaveGroup last removed somebody
         self.rebalance_events = EpochEvents()
+        self.followed_us = 0  #: since when all of its frames were captured, or since it was first seen
+        self.unseen: Unseen | None = None  #: members that a description lists
 
     @property
     def is_empty(self) -> bool:
@@ -167,6 +170,7 @@ class EpochGroupData(Watched):
                 self.counters.evictions[self.cluster, _EVICTIONS[why]] += 1
         if self.forget_some():
             self.born_us = 0  # its id may come back, and was not forgotten by the coordinator
+            self.followed_us = at_us
 
     def accepted(self, exchange: Exchange) -> None:
         before = self.broker
@@ -214,6 +218,7 @@ class EpochGroupData(Watched):
         self.rebalance_events.on_gap(self, at_us, because)
         self.committed_offsets.on_gap(self)
         self.learning_because = because
+        self.followed_us, self.unseen = at_us, None
         self.coordinator_changes.on_gap(self)
         self.addresses = CoordinatorAddresses()
         self.born_us = 0

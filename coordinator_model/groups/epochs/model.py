@@ -11,7 +11,16 @@ from typing import Any, ClassVar, Final
 
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.coordinator_addresses import is_coordinator
-from coordinator_model.groups.epochs import classic_members, commits, coordinator, heartbeat, sessions, silence, stored
+from coordinator_model.groups.epochs import (
+    classic_members,
+    commits,
+    coordinator,
+    descriptions,
+    heartbeat,
+    sessions,
+    silence,
+    stored,
+)
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import EpochMember
@@ -27,6 +36,7 @@ from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     COMMITS,
     DELETE_GROUPS,
+    EPOCH_DESCRIPTIONS,
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
@@ -56,6 +66,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
     def on_request(self, exchange: Exchange, member: EpochMember | None, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         events = NOTHING
+        self.followed_us = self.followed_us or exchange.inv_us
         if api_key == self.traits.api_key:
             events = heartbeat.on_request(self, exchange, member)
         elif api_key in COMMITS:
@@ -96,6 +107,9 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
             return commits.on_response(self, exchange, body) + commits.stands(self, exchange, body)
         if api_key in {OFFSET_DELETE, OFFSET_FETCH}:
             return self.committed_offsets.on_response(self, exchange, body)
+        if api_key in EPOCH_DESCRIPTIONS:
+            descriptions.on_response(self, exchange, body)
+            return NOTHING
         if api_key in _CLASSIC:
             was = self.rebalance_events.known_of(self, exchange.member_id)
             events = classic_members.on_response(self, exchange, body)

@@ -180,3 +180,12 @@ class Bump(NamedTuple):
     cause: str
     member_id: str | None
     frame: Evidence
+
+
+class Unseen(NamedTuple):
+    """Members that the newest description lists, and that no frame has named."""
+
+    at_us: int  #: when it was asked for
+    members: int  #: listed in all
+    unseen: tuple[tuple[str, str], ...]  #: member id, and client id and host
+    frame: Evidence

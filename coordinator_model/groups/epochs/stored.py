@@ -22,6 +22,7 @@ from coordinator_model.groups.epochs.records import (
     InstanceClaim,
     InstanceUse,
     StatusSpell,
+    Unseen,
     by_topic,
 )
 from coordinator_model.groups.epochs.session_bounds import SessionBounds
@@ -37,7 +38,7 @@ _PLAIN: Final = (
     "storm_times", "storm_causes", "assignor_failures", "causes", "errors", "topic_names", "conversions", "mixed_since_us",
     "state_since_us", "stirred_us", "instance_uses", "abandoned", "status_spells", "shutdowns", "state",
     "session_bounds", "refused_joins", "returns", "succeeded", "coordinator_changes", "searches", "deleted_us",
-    "late_frames",
+    "late_frames", "followed_us", "unseen",
 )  # fmt: skip
 _read_plain = attrgetter(*_PLAIN)
 
@@ -190,6 +191,7 @@ def fill(group: EpochGroupData, slow: Sequence[Any], fast: Sequence[Any]) -> Non
     group.session_bounds = SessionBounds(*group.session_bounds)
     group.refused_joins = refused_joins.restored(group.refused_joins)
     group.status_spells = {code: StatusSpell(*spell) for code, spell in group.status_spells.items()}
+    group.unseen = group.unseen and Unseen(*group.unseen)
     group.instance_uses = {instance_id: InstanceUse(*use) for instance_id, use in group.instance_uses.items()}
     given = iter(fast[0])
     for values, granted, pending, ever, *more in members:

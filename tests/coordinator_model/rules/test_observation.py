@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from coordinator_model import wire
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.finding import Blame
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epochs import Epochs
 
 
 def captured_round(talk: Conversation, seen: list[Client], past: list[Client], generation: int) -> None:
@@ -87,3 +91,91 @@ def test_V_10_is_silent_about_a_client_that_went_away_while_it_joined(talk: Conv
     captured_round(talk, seen, past, 4)
     live(talk, seen, 20)
     assert "V-10" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- V-10, groups with epochs
+
+Member = wire.ConsumerGroupDescribeResponseMember
+
+
+def two_members() -> tuple[Epochs, list[Client]]:
+    """Two members of a consumer group, followed for longer than any session lasts."""
+    talk = Epochs()
+    clients = [talk.member("a"), talk.member("b")]
+    for epoch, client in enumerate(clients, 1):
+        talk.joins(client, epoch)
+    beat(talk, clients, 80)
+    return talk, clients
+
+
+def beat(talk: Epochs, clients: list[Client], seconds: int) -> None:
+    for _ in range(seconds // 5):
+        talk.wait(5_000)
+        for client in clients:
+            talk.beats(client)
+
+
+def describe(talk: Epochs, *extra: Member, error_code: int = 0) -> None:
+    """An admin client asks, and the coordinator lists the two members and others."""
+    listed = (Member(member_id="a-id"), Member(member_id="b-id"), *extra)
+    group = wire.ConsumerGroupDescribeResponseDescribedGroup(
+        group_id=talk.group, error_code=error_code, group_state="Stable", members=listed
+    )
+    request = wire.ConsumerGroupDescribeRequest(group_ids=(talk.group,))
+    talk.call(talk.client("admin"), request, wire.ConsumerGroupDescribeResponse(groups=(group,)), version=1)
+
+
+SNEAKS = Member(member_id="sneaks-id", client_id="sneaks", client_host="/10.0.0.9")
+
+
+def test_V_10_names_a_member_with_an_epoch_that_a_description_lists_and_no_frame() -> None:
+    talk, clients = two_members()
+    describe(talk, SNEAKS)
+    beat(talk, clients, 5)
+    assert talk.rules() == []
+    beat(talk, clients, 10)
+    finding = talk.the("V-10")
+    assert (finding.blame, finding.member_id, finding.group_type) == (Blame.CAPTURE, "sneaks-id", "consumer")
+    assert finding.summary.startswith(
+        "1 of 3 members of group g do not pass the tap: no frame of sneaks-id (client sneaks at 10.0.0.9) was captured"
+    )
+    assert len(finding.evidence) == 1
+
+
+def test_V_10_of_a_member_with_an_epoch_is_over_when_it_is_seen_or_no_longer_listed() -> None:
+    for later in (lambda talk: talk.joins(talk.member("sneaks"), 3), describe):
+        talk, clients = two_members()
+        describe(talk, SNEAKS)
+        beat(talk, clients, 15)
+        later(talk)
+        beat(talk, clients, 5)
+        assert [finding.status.value for finding in talk.findings if finding.rule == "V-10"] == ["open", "resolved"]
+
+
+def test_V_10_of_a_member_with_an_epoch_is_over_ten_minutes_after_the_last_description() -> None:
+    talk, clients = two_members()
+    describe(talk, SNEAKS)
+    beat(talk, clients, 590)
+    assert talk.the("V-10").status.value == "open"
+    beat(talk, clients, 15)
+    assert talk.the("V-10").status.value == "resolved"
+
+
+def test_V_10_is_silent_where_a_member_with_an_epoch_may_have_come_unseen() -> None:
+    talk, clients = two_members()
+    describe(talk, Member(member_id="static-id", instance_id="i-1"))  # it may be away
+    describe(talk, SNEAKS, error_code=30)
+    beat(talk, clients, 20)
+    talk.gap()
+    beat(talk, clients, 30)
+    describe(talk, SNEAKS)  # frames were lost a session ago
+    beat(talk, clients, 20)
+    assert "V-10" not in talk.rules()
+
+
+def test_V_10_of_a_member_with_an_epoch_survives_a_restart_of_the_monitor() -> None:
+    talk, clients = two_members()
+    describe(talk, SNEAKS)
+    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    beat(talk, clients, 15)
+    assert talk.rules() == ["V-10"]

@@ -1,0 +1,32 @@
+"""What a broker says of a group's members to an admin client: ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe.
+
+A member heartbeats before its session ends. One that is listed, and that has sent no frame for longer than any session lasts while all of
+the group's frames were captured, does not pass the capture.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coordinator_model.groups.epochs.evidence import answer_evidence
+from coordinator_model.groups.epochs.records import Unseen
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.epochs.data import EpochGroupData
+    from coordinator_model.groups.records import Exchange
+
+
+def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> None:
+    """Take over a description, if members without a frame show that capture misses them."""
+    described = next((one for one in body.groups if one.group_id == group.name and not one.error_code), None)
+    longest_ms = group.longest_session_ms()
+    session_us = 1_000 * longest_ms + group.settings.slack_us(longest_ms) + 1_000 * group.settings.clock_skew_ms
+    if described is None or exchange.inv_us - session_us < max(group.coverage.since_us, group.followed_us):
+        return
+    unseen = tuple(
+        (member.member_id, f"{member.client_id} at {member.client_host.lstrip('/')}")
+        for member in described.members
+        if member.member_id not in group.members and not getattr(member, "instance_id", None)
+    )
+    group.unseen = Unseen(exchange.inv_us, len(described.members), unseen, answer_evidence(exchange)) if unseen else None
+    group.changed = True
