@@ -8,10 +8,12 @@ import json
 import ssl
 import statistics
 import time
+from collections import defaultdict, deque
 
 import pytest
 
-from coordinator_model.wire.record import Kind, unpack_not_offered
+from coordinator_model.wire.constants import FIND_COORDINATOR
+from coordinator_model.wire.record import Kind, MirrorRecord, unpack_not_offered
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.rewriting.known_brokers import KnownBrokers
 from streaming.mirror.rewriting.stand_in import StandIn
@@ -19,6 +21,7 @@ from streaming.mirror.rewriting.walk import KNOWN
 from streaming.mirror.tap import Tap
 from streaming.mirror.tap_tls import CertificateFiles, TapTls
 from tests.certificates import Authority
+from tests.golden import transcript
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 30
@@ -153,6 +156,75 @@ def test_a_client_is_told_the_taps_ports_and_reaches_each_broker_there() -> None
             assert mirrored == {f"{HOST}:{port}" for _, port in brokers.addresses.values()}
 
     run(scenario())
+
+
+Exchanges = list[tuple[bytes, bytes]]
+
+
+def conversations(name: str) -> list[Exchanges]:
+    """Requests and answers of each connection of a golden transcript, as frames."""
+    asked: dict[tuple[str, int], bytes] = {}
+    found: dict[str, Exchanges] = defaultdict(list)
+    for record in transcript.read(name):
+        place = record.connection, record.exchange
+        if record.kind is Kind.REQUEST:
+            asked[place] = record.frame
+        elif record.kind is Kind.RESPONSE and place in asked:
+            found[record.connection].append((asked.pop(place), record.frame))
+    return list(found.values())
+
+
+async def mirrored(talks: list[Exchanges], stand_in: StandIn | None) -> tuple[list[MirrorRecord], list[Exchanges]]:
+    """What a tap mirrors of the conversations, one after the other, and what clients are answered."""
+    answers: dict[bytes, deque[bytes]] = defaultdict(deque)
+    for request, answer in (exchange for talk in talks for exchange in talk):
+        answers[request].append(answer)
+
+    async def serve(reader, writer) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                writer.write(sized(answers[await read(reader)].popleft()))
+
+    server = await asyncio.start_server(serve, HOST, 0)
+    brokers = Brokers(1)
+    brokers.addresses[1] = HOST, server.sockets[0].getsockname()[1]
+    received = []
+    async with tapped(brokers, stand_in) as tap:
+        for talk in talks:
+            reader, writer = await connect(tap)
+            got = []
+            for request, _ in talk:
+                writer.write(sized(request))
+                got.append((request, await read(reader)))
+            received.append(got)
+            writer.close()
+            await writer.wait_closed()
+    server.close()
+    frames = [record for record in tap.sink if record.kind in (Kind.REQUEST, Kind.RESPONSE)]
+    return [
+        record._replace(at_us=0, broker="", client_address="", connection=record.connection.rpartition("-")[2]) for record in frames
+    ], received
+
+
+@pytest.mark.parametrize("name", ["violation-crash-loop-4.3.1", "lawful-new-protocol-4.3.1", "lawful-transactions-3.9.2"])
+def test_the_same_is_mirrored_as_by_a_tap_that_rewrites_nothing(name) -> None:
+    """So findings are the same: FindCoordinator is answered otherwise, and mirrored as the broker answered it."""
+
+    async def scenario() -> None:
+        talks = conversations(name)
+        plain, passed = await mirrored(talks, None)
+        rewritten, changed = await mirrored(talks, StandIn(KnownBrokers(free_ports(5))))
+        assert passed == talks
+        assert rewritten == plain
+        assert len(plain) > len(_flat(talks))
+        differ = {request[:2] for request, _ in set(_flat(changed)) - set(_flat(talks))}
+        assert differ == {FIND_COORDINATOR.to_bytes(2, "big")}
+
+    run(scenario())
+
+
+def _flat(talks: list[Exchanges]) -> Exchanges:
+    return [exchange for talk in talks for exchange in talk]
 
 
 def test_ports_are_kept_when_the_tap_is_restarted_and_open_before_anybody_asks(tmp_path) -> None:
