@@ -116,7 +116,7 @@ class TestDemo:
         assert {one for one in found if one[0] not in {"P-10", "V-04"}} == {
             ("T-04", "payments", "payments-worker-2"),
             ("G-01", "shipping", "shipping-worker-1"),
-            ("S-01", "inventory", "inventory-pod-1"),
+            ("S-01", "inventory", None),
             ("R-08", "billing", "billing-worker-1"),
             ("R-02", "search", "search-worker-1"),
             ("R-14", "returns", "returns-worker-1"),
