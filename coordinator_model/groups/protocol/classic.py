@@ -187,9 +187,10 @@ L3  | COORDINATOR_NOT_AVAILABLE    | D
 L4  | UNKNOWN_MEMBER_ID            | -
   # an operator removes who holds the instance id
 L5  | NONE                         | EPKS       | returning        |            |                    | removed prepares  | 3-
+  # a group that lost anybody begins anew, even if that was no member yet
+L7  | NONE                         | KS         | pending pending-static |         |                    | removed prepares  |         | 4.0-
   # the id is forgotten
-L6  | NONE                         | EP         | pending pending-static |            |                    | removed
-L7  | NONE                         | KS         | pending pending-static |            |                    | removed prepares
+L6  | NONE                         | EPKS       | pending pending-static |            |                    | removed
 L8  | NONE                         | PKS        | member           |            |                    | removed prepares
 L9  | FENCED_INSTANCE_ID           | EPKS       | fenced           |            |                    |                   | 3-
 L10 | UNKNOWN_MEMBER_ID            | EPKS       | outsider renamed

@@ -470,7 +470,7 @@ class Coordinator:
     def _leave(self, body: wire.LeaveGroupRequest, reply: Reply) -> None:
         group = self.group
         outcomes = []
-        left = False
+        left = lost = False
         for entry in body.members or (wire.LeaveGroupRequestMemberIdentity(member_id=body.member_id),):
             if not entry.member_id and entry.group_instance_id in group.instances:
                 id_, error = group.instances[entry.group_instance_id], 0
@@ -482,6 +482,7 @@ class Coordinator:
                 group.pending.pop(id_, None)
                 if id_ in group.members:
                     self._drop(group.members[id_])
+                    lost = True
                 left = True
             outcomes.append(
                 wire.LeaveGroupResponseMemberResponse(
@@ -492,7 +493,7 @@ class Coordinator:
             reply(wire.LeaveGroupResponse(error_code=0, members=tuple(outcomes)))
         else:
             reply(wire.LeaveGroupResponse(error_code=outcomes[0].error_code))
-        if left and group.state in "KS":
+        if group.state in "KS" and (lost or (left and self.release >= (4,))):
             self._prepare()
         elif left:
             self._maybe_complete()

@@ -8,6 +8,9 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
+from coordinator_model.groups.protocol.classic import TABLE
+from coordinator_model.groups.protocol.table import Effect
+from tests.cells import Change, changed_table
 from tests.coordinator_model.classic import ask_heartbeat, live, replace, static_group
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation, assignment
 
@@ -414,6 +417,24 @@ def test_S_04_allows_a_join_that_was_under_way(talk: Conversation) -> None:
     talk.refuse_join(other, 79, "c-1")
     rebalanced(talk, asked, leader)
     assert talk.rules() == []
+
+
+def restart_after_an_id_left(talk: Conversation) -> list[str]:
+    leader, first = static_group(talk)
+    live(talk, [leader, first], 3)
+    talk.close(first)
+    newcomer = talk.client("c")
+    talk.hand_out_id(newcomer)
+    talk.leave(newcomer)
+    rebalanced(talk, talk.ask_join(static(talk, "one")), leader)
+    return talk.rules()
+
+
+def test_S_04_allows_the_leave_of_a_client_that_had_only_its_id_because_the_row_says_so(talk: Conversation) -> None:
+    assert restart_after_an_id_left(talk) == []
+    row = TABLE["L7"]
+    with changed_table(Change(row, "then prepares", row._replace(effects=row.effects - {Effect.PREPARES}))):
+        assert restart_after_an_id_left(Conversation()) == ["S-04"]
 
 
 @pytest.mark.parametrize("protocols", [("range", "roundrobin"), ("roundrobin", "range"), ()])

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from coordinator_model.groups.protocol.classic import TABLE, Sender
+from coordinator_model.groups.protocol.judge import ways
+from coordinator_model.groups.protocol.table import Effect
 from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import COORDINATOR_MOVES, NONE, UNKNOWN_MEMBER_ID
+from coordinator_model.releases import first_release
+from coordinator_model.wire.constants import COORDINATOR_MOVES, LEAVE_GROUP, NONE, UNKNOWN_MEMBER_ID
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
@@ -37,7 +41,8 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     for index, (id_, instance_id, outcome) in enumerate(leave_outcomes(exchange, body)):
         holder = group.instances.get(instance_id) if instance_id is not None and not id_ else None
         member = group.members.get(holder.member_id if holder is not None else id_)
-        group.issued.pop(id_, None)
+        if group.issued.pop(id_, None) and _may_prepare(exchange, outcome) and group.generations:
+            group.generations[-1].unsettled_us = group.generations[-1].unsettled_us or exchange.res_us
         if outcome == NONE and member is not None:
             if member.removed != "left":
                 group.rebalance_events.on_left(group, exchange, member, reasons[index] if reasons else "")
@@ -52,6 +57,12 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
                 group.remove(member, "refused", exchange.res_us)
     group.changed = True
     return NOTHING
+
+
+def _may_prepare(exchange: Exchange, outcome: int) -> bool:
+    """Return True if a join phase may begin where an id leaves that was no member's yet. Not all releases begin one."""
+    found = ways(TABLE, LEAVE_GROUP, exchange.api_version, outcome, first_release(LEAVE_GROUP, exchange.api_version))
+    return any(Effect.PREPARES in way.row.effects for way in found if way.sender is Sender.PENDING)
 
 
 def _not_left(group: ClassicGroup, member_id: str) -> None:
