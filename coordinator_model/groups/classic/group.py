@@ -21,7 +21,7 @@ from coordinator_model.groups import committed_offsets, coordinator_changes
 from coordinator_model.groups.classic.data import GroupData
 from coordinator_model.groups.classic.judge import Verdict, judge
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
-from coordinator_model.groups.classic.state import SETTLING, UNSETTLING, Observation, State, after
+from coordinator_model.groups.classic.state import Observation, State, after, settles, unsettles
 from coordinator_model.groups.classic.trackers import (
     assignments,
     descriptions,
@@ -43,6 +43,7 @@ from coordinator_model.groups.events import (
     Refused,
 )
 from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.protocol.classic import PREPARING
 from coordinator_model.groups.records import (
     REPLACEMENTS_KEPT,
     Exchange,
@@ -106,7 +107,7 @@ class ClassicGroup(GroupData):
         """Process the end of a connection: no response is due to the requests open on it."""
         for key in [key for key in self.open if key[0] == connection]:
             abandoned = self.open.pop(key)
-            if abandoned.api_key in {JOIN_GROUP, LEAVE_GROUP}:
+            if abandoned.api_key in PREPARING:
                 self.abandoned_us = at_us
             if abandoned.api_key == JOIN_GROUP and abandoned.gap_free:
                 abandoned.connection_closed_us = at_us
@@ -178,9 +179,9 @@ class ClassicGroup(GroupData):
 
     def observe(self, seen: Observation, at_us: int) -> None:
         """Update the estimated state by an observation."""
-        if self.generations and seen in UNSETTLING:
+        if self.generations and unsettles(seen):
             self.generations[-1].unsettled_us = self.generations[-1].unsettled_us or at_us
-        elif self.generations and seen in SETTLING:
+        elif self.generations and settles(seen):
             self.generations[-1].unsettled_us = 0
         state = after(self.state, seen)
         if state is not self.state:

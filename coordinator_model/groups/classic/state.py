@@ -66,20 +66,6 @@ class Observation(StrEnum):
     LOST_SIGHT = "a failover, or frames that were not captured"
 
 
-UNSETTLING: Final = frozenset(
-    {
-        Observation.JOIN_TRIGGERS,
-        Observation.TOLD_TO_REJOIN,
-        Observation.MEMBER_GONE,
-        Observation.LAST_MEMBER_GONE,
-        Observation.DELETED,
-    }
-)
-"""After any of these another join phase may have begun."""
-
-SETTLING: Final = frozenset({Observation.JOINED, Observation.STILL_SERVED})
-"""These show that none has."""
-
 _IN_ORDER: Final = {"K": State.COMPLETING, "S": State.STABLE, "P": State.PREPARING}
 """Phase of the table → state, as they follow each other within a generation."""
 
@@ -126,3 +112,16 @@ def after(state: State, seen: Observation) -> State:
     if seen is Observation.LAST_MEMBER_GONE:
         return State.EMPTY if state in WITH_MEMBERS else state  # else members may exist that were never captured
     return _MOVES[seen]
+
+
+def unsettles(seen: Observation) -> bool:
+    """Return True if another join phase may have begun: no group that was in sync stays so."""
+    return after(State.STABLE, seen) not in _IN_SYNC
+
+
+def settles(seen: Observation) -> bool:
+    """Return True if none has begun that is not over: even a group in a join phase is past it."""
+    return after(State.PREPARING, seen) in _IN_SYNC
+
+
+_IN_SYNC: Final = frozenset({State.COMPLETING, State.STABLE})

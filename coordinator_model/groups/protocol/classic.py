@@ -310,6 +310,9 @@ TABLE: Final = Table(
 TWO_STEP_JOIN_SINCE: Final = TABLE["J16"].versions[0]
 """JoinGroup: a client without a member id first gets one with MEMBER_ID_REQUIRED, which starts no join phase (KIP-394)."""
 
+PREPARING: Final = frozenset(TABLE.apis[row.name[0]] for row in TABLE.rows if Effect.PREPARES in row.effects)
+"""The APIs whose requests may begin a join phase."""
+
 INSTANCE_SINCE: Final = {TABLE.apis[row[0]]: TABLE[row].versions[0] for row in ("C13", "J20", "H6", "Y7")}
 """API → first version whose request carries group.instance.id (KIP-345)."""
 

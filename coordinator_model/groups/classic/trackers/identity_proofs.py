@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.events import IdUnused
-from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, phases_of_members
+from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, PREPARING, phases_of_members
 from coordinator_model.groups.records import Exchange, Generation, JoinFacts
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, LEAVE_GROUP, NONE
+from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, NONE
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
@@ -92,7 +92,7 @@ def nothing_else_moves(group: GroupData, exchange: Exchange) -> bool:
         return False
     if any(one.replacements and one.replacements[-1][0] >= newest.proven_us for one in group.instances.values()):
         return False
-    if any(open_.api_key in {JOIN_GROUP, LEAVE_GROUP} and open_ is not exchange for open_ in group.open.values()):
+    if any(open_.api_key in PREPARING and open_ is not exchange for open_ in group.open.values()):
         return False
     for id_ in newest.roster:
         member = group.members.get(id_)

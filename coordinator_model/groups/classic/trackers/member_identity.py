@@ -45,7 +45,7 @@ from coordinator_model.groups.events import (
     TwoRosters,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, TWO_STEP_JOIN_SINCE
+from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, PREPARING, TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import (
     Ahead,
     Exchange,
@@ -126,7 +126,7 @@ class MemberIdentity:
                 )
             ):
                 self.fresh = None
-        elif api_key in {JOIN_GROUP, LEAVE_GROUP}:
+        elif api_key in PREPARING:
             # Before the first REBALANCE_IN_PROGRESS, this request may have started the join phase.
             self.lone = tuple(one for one in self.lone if one[2])
         if api_key != JOIN_GROUP:

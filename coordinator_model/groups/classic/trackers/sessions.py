@@ -12,6 +12,7 @@ from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.events import SLOW_US, Slow, Throttled
 from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.protocol.classic import PREPARING
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -258,10 +259,8 @@ def evicted_early(group: GroupData, exchange: Exchange, member: Member, broker_v
     instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
     if instance is not None and instance.replacements and not instance.settled_us and not broker_version.writes_replacements:
         return NOTHING  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
-    if any(waiting.api_key in {JOIN_GROUP, LEAVE_GROUP} for waiting in group.open.values()):
+    if group.abandoned_us >= newest.proven_us or any(waiting.api_key in PREPARING for waiting in group.open.values()):
         return NOTHING  # a join phase may have come and gone
-    if group.abandoned_us >= newest.proven_us:
-        return NOTHING  # nobody will be told the answer, so nothing shows when it acted
     roster = [group.members.get(id_) for id_ in newest.roster]
     if not all(other is not None and other.last_frame for other in roster):
         return NOTHING  # frames of some members are not captured, so their requests may explain it

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from coordinator_model.groups.protocol.classic import TABLE, phases_of_members
+from coordinator_model.groups.protocol.classic import PREPARING, TABLE, phases_of_members
 from coordinator_model.groups.protocol.table import Effect
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
@@ -69,3 +69,7 @@ def test_who_takes_an_instance_id_is_a_member_because_the_row_says_so(name: str)
 
 def test_a_request_without_a_generation_proves_nothing_where_the_others_name_one() -> None:
     assert not phases_of_members(OFFSET_COMMIT, 9, NONE, numbered=False, loads=False)
+
+
+def test_join_phases_begin_by_requests_to_join_and_to_leave() -> None:
+    assert {JOIN_GROUP, LEAVE_GROUP} == PREPARING
