@@ -15,7 +15,7 @@ The columns:
 * *sender*: what the coordinator knows of the ids in the request.
 * *epoch*: of the request, compared with the member's own.
 * *if*: what else must hold.
-* *then*: what becomes of the sender.
+* *then*: what becomes of the sender; rows that decide nothing do not say.
 * *version*: of the API. *release*: of the broker.
 
 The words of *sender*, *epoch*, *if* and *then*:
@@ -97,10 +97,10 @@ U11 | UNKNOWN_MEMBER_ID            | outsider              | leave aside
 U12 | FENCED_INSTANCE_ID           | returning rival       | leave aside
 U13 | NONE                         | outsider              | join                      |           | added
   # the answer to its join was lost
-U16 | NONE                         | member                | join                      | unseen    | session
+U16 | NONE                         | member                | join                      | unseen
 U14 | NONE                         | member                | join                      |           | session  |         | 4.2-
 U15 | FENCED_MEMBER_EPOCH          | member                | join                      |           |          |         | -4.1
-U19 | NONE                         | static                | join                      | foreign   | session
+U19 | NONE                         | static                | join                      | foreign
   # also where the holder asks itself
 U17 | UNRELEASED_INSTANCE_ID       | static rival          | join
 U18 | NONE                         | away returning        | join                      |           | replaced
@@ -125,7 +125,7 @@ W5  | INVALID_REQUEST              |                       |                    
 W6  | GROUP_MAX_SIZE_REACHED       | outsider              | join same previous lower higher | unseen
 W7  | NONE                         | member                | leave                     |           | removed
 W8  | NONE                         | outsider              | join                      |           | added
-W11 | NONE                         | member                | join                      | unseen    | session
+W11 | NONE                         | member                | join                      | unseen
 W9  | NONE                         | member                | join                      |           | session  |         | 4.2-
 W10 | FENCED_MEMBER_EPOCH          | member                | join                      |           |          |         | -4.1
 W12 | UNKNOWN_MEMBER_ID            | outsider              | leave same previous lower higher
@@ -159,7 +159,7 @@ Z10 | NONE                         | static away           | aside              
 Z11 | UNKNOWN_MEMBER_ID            | outsider              | leave aside
 Z12 | NONE                         | outsider              | join                      |           | added
 Z22 | NONE                         | away returning        | join                      |           | replaced
-Z15 | NONE                         | member                | join                      | unseen    | session
+Z15 | NONE                         | member                | join                      | unseen
 Z13 | NONE                         | member static         | join                      |           | session  |         | 4.2-
 Z14 | FENCED_MEMBER_EPOCH          | member                | join                      |           |          |         | -4.1
 Z16 | UNKNOWN_MEMBER_ID            | outsider              | same previous lower higher

@@ -372,5 +372,10 @@ def misdeeds(api_key: int, table: tuple[Row, ...]) -> Iterator[tuple[Moment, Out
 def test_the_row_that_decides_says_what_becomes_of_the_sender(api_key: int) -> None:
     assert list(misdeeds(api_key, TABLE.of(api_key))) == []
     assert {effect for _, (_, effects) in deeds(api_key) for effect in effects} == {
-        effect for row in TABLE.of(api_key) if not row.is_unseen for effect in row.effects
+        effect for row in TABLE.of(api_key) for effect in row.effects
     }
+
+
+def test_rows_that_decide_nothing_do_not_say_what_becomes_of_the_sender() -> None:
+    """No reference could be asked, so nothing would hold it true."""
+    assert [row.name for row in TABLE.rows if row.is_unseen and row.effects] == []
