@@ -304,7 +304,7 @@ class ClassicGroup(GroupData):
         newer = member.proven_us is None or member.proven_us < exchange.effective_us
         early: tuple[Event, ...] = NOTHING
         if error == UNKNOWN_MEMBER_ID and member.removed in {None, "dropped"} and newer:
-            early = evicted_early(self, exchange, member, self.member_identity.broker_version)
+            early = evicted_early(self, exchange, member)
             self.remove(member, "refused", exchange.res_us)
         return (Refused(exchange, member), *early)
 

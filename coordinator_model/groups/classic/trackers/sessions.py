@@ -25,7 +25,6 @@ from coordinator_model.wire.constants import (
 )
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.broker_version import BrokerVersion
     from coordinator_model.groups.classic.data import GroupData
 
 API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
@@ -245,7 +244,7 @@ def held_joins(group: GroupData) -> tuple[int, int]:
     return len(since_us), min(since_us, default=0)
 
 
-def evicted_early(group: GroupData, exchange: Exchange, member: Member, broker_version: BrokerVersion) -> tuple[Event, ...]:
+def evicted_early(group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
     """Return an event if nothing lawful explains UNKNOWN_MEMBER_ID for ``member``. Call this before the group processes the refusal."""
     newest = group.newest_generation
     if newest is None or newest.roster is None or member.id not in newest.roster:
@@ -257,7 +256,7 @@ def evicted_early(group: GroupData, exchange: Exchange, member: Member, broker_v
     if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
         return NOTHING
     instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
-    if instance is not None and instance.replacements and not instance.settled_us and not broker_version.writes_replacements:
+    if instance is not None and instance.replacements and not instance.settled_us:
         return NOTHING  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
     if group.abandoned_us >= newest.proven_us or any(waiting.api_key in PREPARING for waiting in group.open.values()):
         return NOTHING  # a join phase may have come and gone
