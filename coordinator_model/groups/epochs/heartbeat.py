@@ -42,6 +42,7 @@ from coordinator_model.groups.epochs.judge import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
 from coordinator_model.groups.events import Answered
+from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES, ERROR_CODES, may_be_an_error
@@ -52,9 +53,6 @@ from coordinator_model.wire.constants import (
     GROUP_ID_NOT_FOUND,
     INVALID_REQUEST,
     STREAMS_GROUP_HEARTBEAT,
-    STREAMS_INVALID_TOPOLOGY,
-    STREAMS_INVALID_TOPOLOGY_EPOCH,
-    STREAMS_TOPOLOGY_FENCED,
     UNKNOWN_MEMBER_ID,
     UNKNOWN_SERVER_ERROR,
     UNRELEASED_INSTANCE_ID,
@@ -64,9 +62,7 @@ from coordinator_model.wire.constants import (
 SLOW_TIMES: Final = 3  #: a heartbeat is slow after this many of the intervals that the coordinator told
 JOIN_WINDOW_US: Final = 60_000_000
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
-_TOPOLOGY_REFUSED: Final = frozenset(
-    {INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, STREAMS_TOPOLOGY_FENCED}
-)
+_TOPOLOGY_REFUSED: Final = TABLE["Z5"].answers
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
