@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -11,14 +11,11 @@ from coordinator_model.wire.constants import COORDINATOR_MOVES, NONE, NOT_ADMITT
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup
 
-# A commit's per-partition codes that come from the request layer, not from the coordinator.
-_NOT_FROM_COORDINATOR: Final = frozenset({3, 29, 30, 12, 28})
-
 
 def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
-    codes = exchange.error_codes - _NOT_FROM_COORDINATOR
-    if codes & COORDINATOR_MOVES:
-        exchange.error = min(codes & COORDINATOR_MOVES)
+    codes = exchange.error_codes
+    if moved := codes & COORDINATOR_MOVES:
+        exchange.error = min(moved)
         return group.coordinator_moves(exchange)
     for error in NOT_ADMITTED:
         if error in codes:

@@ -116,15 +116,7 @@ class MemberIdentity:
         api_key = exchange.api_key
         if api_key == SYNC_GROUP:
             newest = group.newest_generation
-            if (
-                self.fresh is not None
-                and newest is not None
-                and (newest.generation, newest.leader)
-                == (
-                    exchange.generation,
-                    exchange.member_id,
-                )
-            ):
+            if newest is not None and (newest.generation, newest.leader) == (exchange.generation, exchange.member_id):
                 self.fresh = None
         elif api_key in PREPARING:
             # Before the first REBALANCE_IN_PROGRESS, this request may have started the join phase.
