@@ -1,7 +1,8 @@
 """Every answer of many lawful lives of a group, judged by the protocol's table: ``python -m tests.coordinator_model.shadow``.
 
-A lawful answer that no row explains would be a finding about an innocent. The lives are those of the reference coordinator, which does
-not know the table; their capture is then spoilt in each way that a capture can be.
+A lawful answer that no row explains would be a finding about an innocent. What the rows say became of the sender is held against what
+the handlers took it for. The lives are those of the reference coordinator, which does not know the table; their capture is then spoilt
+in each way that a capture can be.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict, judge
 from coordinator_model.groups.classic.model import ClassicGroupModel
-from coordinator_model.groups.classic.positions import Later
+from coordinator_model.groups.classic.positions import Later, Positions
 from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.protocol.classic import TABLE, Generation, Sender
+from coordinator_model.groups.protocol.judge import ways
+from coordinator_model.groups.protocol.table import Effect
 from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.groups.responses import leave_outcomes
+from coordinator_model.releases import first_release
 from coordinator_model.settings import Settings
 from coordinator_model.wire import API_NAMES, decode, error_name
 from coordinator_model.wire.constants import (
@@ -55,22 +60,45 @@ class Waiting(NamedTuple):
     later: Later
 
 
+def known(group: ClassicGroup) -> tuple[frozenset[str], frozenset[str]]:
+    """Whom a group knows as members, and which ids it knows to be pending."""
+    return frozenset(member.id for member in group.present_members()), frozenset(group.issued)
+
+
+def became(
+    group: ClassicGroup, exchange: Exchange, error: int, sender: tuple[str, str | None], *, is_member: bool
+) -> list[frozenset[str]]:
+    """What each row that gives an answer says of the sender and the group."""
+    positions = Positions(group, exchange, sender)
+    oldest = first_release(exchange.api_key, exchange.api_version)
+    return [
+        way.row.effects
+        for way in ways(TABLE, exchange.api_key, exchange.api_version, error, oldest)
+        if positions.comes_from(way.sender, held=way.row.ends_hold)
+        and not (is_member and way.sender is Sender.PENDING)
+        and (way.generation is Generation.NONE) == (exchange.generation < 0)
+        and (way.phase != "L" or group.loading_near(exchange.broker, exchange.res_us))
+    ]
+
+
 class Shadow:
     """Judges every answer that a model takes in."""
 
     def __init__(self) -> None:
         self.judged: Counter[str] = Counter()
         self.unlawful: list[tuple[ClassicGroup, Verdict]] = []
+        self.differences: list[str] = []  #: between the rows and the handlers
         self.waiting: list[Waiting] = []
         self.errors: list[Finding] = []  #: what the model reports at severity error or above
 
     def response(self, group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Any, ...]:
-        exchange = group.open.get((record.connection, record.exchange))
+        exchange, before = group.open.get((record.connection, record.exchange)), known(group)
         events = GroupModel.response(group, record, body, correlation_id)
         if exchange is not None and exchange.api_key in JUDGED and correlation_id == exchange.correlation_id:
             self._contradict(group, exchange, body)
             for error, sender in answers(exchange, body):
                 self._judge(group, exchange, error, sender)
+                self._compare(group, exchange, error, sender, before)
         return events
 
     def _judge(self, group: ClassicGroup, exchange: Exchange, error: int, sender: tuple[str, str | None]) -> None:
@@ -84,6 +112,31 @@ class Shadow:
                 verdict = judge(group, exchange, error, BrokerVersion(), later=later)
                 if verdict is not None:
                     self.waiting.append(Waiting(exchange, verdict, later))
+
+    def _compare(
+        self,
+        group: ClassicGroup,
+        exchange: Exchange,
+        error: int,
+        sender: tuple[str, str | None],
+        before: tuple[frozenset[str], frozenset[str]],
+    ) -> None:
+        """Note where the handlers took an answer for something else than the rows."""
+        rows = became(group, exchange, error, sender, is_member=sender[0] in before[0])
+        if not rows or not group.settled:
+            return
+        (members, pending), member, newest = known(group), group.members.get(sender[0]), group.newest_generation
+        surely = frozenset.intersection(*rows)
+        serves = exchange.api_key == HEARTBEAT and not error and (newest is None or newest.generation == exchange.generation)
+        loads = group.loading_near(exchange.broker, exchange.res_us)
+        proven = member is not None and member.proven_us == exchange.res_us
+        differs = {
+            "id given": (Effect.ISSUED in surely) != bool(pending - before[1]),
+            "still a member": Effect.REMOVED in surely and sender[0] in members,
+            "no member": not error and Effect.REMOVED not in surely and sender[0] in before[0] - members,
+            "session": serves and not loads and (Effect.SESSION in surely) != proven,
+        }
+        self.differences += [f"{API_NAMES[exchange.api_key]} {exchange.key}: {what}" for what, does in differs.items() if does]
 
     def _contradict(self, group: ClassicGroup, exchange: Exchange, body: Any) -> None:
         """Find the refusals that this success shows to have been unlawful."""
@@ -193,6 +246,7 @@ class Judged(NamedTuple):
     answers: Counter[str]
     unlawful: list[tuple[Plan, Verdict]]
     errors: list[tuple[Plan, Finding]]
+    differences: list[str]
 
 
 def live(kind: Life, count: int, first_seed: int) -> Judged:
@@ -201,6 +255,7 @@ def live(kind: Life, count: int, first_seed: int) -> Judged:
     answers: Counter[str] = Counter()
     unlawful: list[tuple[Plan, Verdict]] = []
     errors: list[tuple[Plan, Finding]] = []
+    differences: list[str] = []
 
     @seed(first_seed)
     @settings(max_examples=count, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
@@ -213,9 +268,10 @@ def live(kind: Life, count: int, first_seed: int) -> Judged:
         answers.update(shadow.judged)
         unlawful.extend((plan, verdict) for _, verdict in shadow.unlawful)
         errors.extend((plan, finding) for finding in shadow.errors)
+        differences.extend(f"{difference} in {plan}" for difference in shadow.differences)
 
     lived()
-    return Judged(histories, answers, unlawful, errors)
+    return Judged(histories, answers, unlawful, errors, differences)
 
 
 def main() -> None:
@@ -229,9 +285,11 @@ def main() -> None:
         found = live(KINDS[name], options.histories, options.seed + 1_000 * list(KINDS).index(name))
         print(
             f"{name:20} histories {found.histories:6,}  answers judged {found.answers.total():9,}  unlawful {len(found.unlawful)}  "
-            f"errors {len(found.errors)}",
+            f"errors {len(found.errors)}  differences {len(found.differences)}",
             flush=True,
         )
+        for difference in found.differences[: options.show]:
+            print(f"    {difference}")
         for plan, finding in found.errors[: options.show]:
             print(f"    {finding.rule} {finding.summary}\n    {plan}")
         for plan, verdict in found.unlawful[: options.show]:

@@ -20,6 +20,7 @@ def test_each_answer_of_a_lawful_life_may_be_lawful(name: str) -> None:
     assert found.answers.total() > 10 * HISTORIES
     assert [(plan, verdict.text) for plan, verdict in found.unlawful] == []
     assert [(plan, finding.summary) for plan, finding in found.errors] == []
+    assert found.differences == []
 
 
 def test_an_answer_counts_once_the_frames_have_come_that_were_late() -> None:
@@ -49,4 +50,4 @@ def test_M_11_is_withdrawn_when_the_answer_that_gave_the_instance_id_comes_late(
 @pytest.mark.parametrize("name", [name for name in transcript.names() if name.startswith("lawful-")])
 def test_each_answer_of_a_lawful_transcript_may_be_lawful(name: str) -> None:
     shadow = judged(transcript.read(name), transcript.SETTINGS)
-    assert [verdict.text for _, verdict in shadow.unlawful] == []
+    assert ([verdict.text for _, verdict in shadow.unlawful], shadow.differences) == ([], [])
