@@ -34,6 +34,7 @@ class Library:
     transactions: bool = True
     commits: bool = True  #: when it is told to; others only by themselves
     tells: bool = True  #: what it is assigned
+    logs_in: bool = False  #: its driver can, by SCRAM
     returns: bool = True  #: a client that has left its group can subscribe again
 
     def speaks_to(self, release: str) -> bool:
@@ -43,7 +44,13 @@ class Library:
 
 
 LIBRARIES: tuple[Library, ...] = (
-    Library(name="kafka-clients", version="4.3.1", language="Java", command=lambda: builds.java("ClientsDriver", "clients")),
+    Library(
+        name="kafka-clients",
+        version="4.3.1",
+        language="Java",
+        command=lambda: builds.java("ClientsDriver", "clients"),
+        logs_in=True,
+    ),
     Library(
         name="kafka-clients-consumer",
         version="4.3.1",
@@ -51,6 +58,7 @@ LIBRARIES: tuple[Library, ...] = (
         command=lambda: builds.java("ClientsDriver", "clients"),
         protocol="consumer",
         assignors=("uniform",),
+        logs_in=True,
     ),
     Library(
         name="kafka-clients-share",
@@ -86,6 +94,7 @@ LIBRARIES: tuple[Library, ...] = (
         version=version("confluent-kafka"),
         language="Python",
         command=lambda: builds.python("confluent.py"),
+        logs_in=True,
     ),
     Library(
         name="confluent-kafka-consumer",
@@ -94,9 +103,14 @@ LIBRARIES: tuple[Library, ...] = (
         command=lambda: builds.python("confluent.py"),
         protocol="consumer",
         assignors=("uniform",),
+        logs_in=True,
     ),
     Library(
-        name="kafka-python", version=version("kafka-python"), language="Python", command=lambda: builds.python("kafka_python.py")
+        name="kafka-python",
+        version=version("kafka-python"),
+        language="Python",
+        command=lambda: builds.python("kafka_python.py"),
+        logs_in=True,
     ),
     Library(
         name="aiokafka",
@@ -105,12 +119,13 @@ LIBRARIES: tuple[Library, ...] = (
         command=lambda: builds.python_apart("aiokafka_driver.py"),
         assignors=("range", "roundrobin"),
     ),
-    Library(name="franz-go", version="1.22.2", language="Go", command=lambda: builds.go("franzgo"), returns=False),
+    Library(name="franz-go", version="1.22.2", language="Go", command=lambda: builds.go("franzgo"), logs_in=True, returns=False),
     Library(
         name="sarama",
         version="1.61.1",
         language="Go",
         command=lambda: builds.go("sarama"),
+        logs_in=True,
         assignors=("range", "roundrobin"),
         transactions=False,
     ),
@@ -130,6 +145,7 @@ LIBRARIES: tuple[Library, ...] = (
         version="2.2.4",
         language="JavaScript",
         command=lambda: builds.node("kafkajs.js"),
+        logs_in=True,
         assignors=("roundrobin",),
         static=False,
         transactions=False,

@@ -56,6 +56,13 @@ final class ClientsDriver extends Contract {
         Properties options = new Properties();
         options.put("bootstrap.servers", settings.get("bootstrap").asText());
         options.put("client.id", settings.get("client_id").asText());
+        if (settings.hasNonNull("user")) {
+            options.put("security.protocol", "SASL_PLAINTEXT");
+            options.put("sasl.mechanism", "SCRAM-SHA-512");
+            options.put("sasl.jaas.config", String.format(
+                "org.apache.kafka.common.security.scram.ScramLoginModule required username=\"%s\" password=\"%s\";",
+                settings.get("user").asText(), settings.get("password").asText()));
+        }
         return options;
     }
 

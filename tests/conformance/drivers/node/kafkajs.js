@@ -14,6 +14,7 @@ class Driver {
       brokers: order.bootstrap.split(','),
       clientId: order.client_id,
       logLevel: logLevel.NOTHING,
+      sasl: order.user ? { mechanism: 'scram-sha-512', username: order.user, password: order.password } : undefined,
       retry: { maxRetryTime: 1000, initialRetryTime: 200, retries: 10 }
     })
     this.consumer = this.kafka.consumer({

@@ -25,6 +25,9 @@ class Confluent:
             "topic.metadata.refresh.interval.ms": 2_000,
             "reconnect.backoff.max.ms": 1_000,
         }
+        if settings.user is not None:
+            options |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+            options |= {"sasl.username": settings.user, "sasl.password": settings.password}
         if settings.protocol == "consumer":
             options["group.protocol"] = "consumer"
         else:

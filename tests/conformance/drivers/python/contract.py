@@ -34,6 +34,8 @@ class Settings:
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
+    user: str | None = None  #: logs in by SCRAM-SHA-512, without TLS; not every driver can
+    password: str | None = None
     protocol: str = "classic"  #: or consumer, share, streams, which leave session, heartbeats and assignor to the broker
 
     @classmethod

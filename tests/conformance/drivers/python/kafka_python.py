@@ -43,6 +43,7 @@ class KafkaPython:
             auto_commit_interval_ms=1_000,
             metadata_max_age_ms=2_000,
             reconnect_backoff_max_ms=1_000,
+            **_login(settings),
         )
         self.subscribe(settings.topics)
         with contextlib.suppress(kafka.errors.KafkaError):
@@ -90,6 +91,17 @@ class KafkaPython:
 
     def close(self) -> None:
         self._consumer.close(timeout_ms=5_000)
+
+
+def _login(settings: Settings) -> dict[str, Any]:
+    if settings.user is None:
+        return {}
+    return {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": settings.user,
+        "sasl_plain_password": settings.password,
+    }
 
 
 run(KafkaPython())

@@ -25,6 +25,8 @@ type Order struct {
 	Assignor            string   `json:"assignor"`
 	Commits             string   `json:"commits"`
 	InstanceID          *string  `json:"instance_id"`
+	User                string   `json:"user"` // logs in by SCRAM-SHA-512, without TLS; empty for nobody
+	Password            string   `json:"password"`
 	SessionTimeoutMs    int      `json:"session_timeout_ms"`
 	HeartbeatIntervalMs int      `json:"heartbeat_interval_ms"`
 	RebalanceTimeoutMs  int      `json:"rebalance_timeout_ms"`

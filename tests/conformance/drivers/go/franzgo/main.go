@@ -10,6 +10,7 @@ import (
 	"conformance/contract"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 type driver struct {
@@ -43,6 +44,9 @@ func (d *driver) Join(order contract.Order) error {
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, taken map[string][]int32) {
 			contract.Partitions("revoked", taken)
 		}),
+	}
+	if order.User != "" {
+		options = append(options, kgo.SASL(scram.Auth{User: order.User, Pass: order.Password}.AsSha512Mechanism()))
 	}
 	if order.InstanceID != nil {
 		options = append(options, kgo.InstanceID(*order.InstanceID))

@@ -11,6 +11,7 @@ import (
 	"conformance/contract"
 
 	"github.com/IBM/sarama"
+	"github.com/xdg-go/scram"
 )
 
 type driver struct {
@@ -39,6 +40,12 @@ func (d *driver) Join(order contract.Order) error {
 	}
 	if order.RequestTimeoutMs != 0 {
 		config.Net.ReadTimeout = contract.Ms(order.RequestTimeoutMs)
+	}
+	if order.User != "" {
+		config.Net.SASL.Enable = true
+		config.Net.SASL.Mechanism = sarama.SASLTypeSCRAMSHA512
+		config.Net.SASL.User, config.Net.SASL.Password = order.User, order.Password
+		config.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &login{} }
 	}
 	config.ClientID = order.ClientID
 	config.Metadata.RefreshFrequency = 2 * time.Second
@@ -147,6 +154,17 @@ func (d *driver) Close() error {
 	d.cancel()
 	<-d.ended
 	return d.group.Close()
+}
+
+// login is one SCRAM conversation; sarama brings none of its own.
+type login struct{ *scram.ClientConversation }
+
+func (l *login) Begin(user, password, authorization string) error {
+	client, err := scram.SHA512.NewClient(user, password, authorization)
+	if err == nil {
+		l.ClientConversation = client.NewConversation()
+	}
+	return err
 }
 
 func main() { contract.Run(&driver{}) }
