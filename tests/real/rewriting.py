@@ -3,11 +3,11 @@
     python -m tests.real.rewriting kafka-clients confluent-kafka …
     python -m tests.real.rewriting --direct sarama rdkafka …
 
-Three brokers, which the tap speaks TLS to. The clients live through a rolling restart, a broker that is killed, leaders that are elected
+Three brokers, which the tap speaks TLS to, and to which the clients log in through it by SCRAM. The clients live through a rolling restart, a broker that is killed, leaders that are elected
 anew, a broker that moves to other ports, and a fourth broker. After each step every group has to commit further. All the while the
 kernel's table of connections is read: a connection of a client to anything but the tap is a failure.
 
-``--direct`` is the control: the same steps without a tap, at brokers that advertise where they are. A library that stands still there does
+``--direct`` is the control: the same steps without a tap and without a login, at brokers that advertise where they are. A library that stands still there does
 so by itself.
 """
 
@@ -22,10 +22,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 
@@ -39,7 +40,8 @@ from tests.real.resolving_tap import SUFFIX
 
 MEMBERS = 2
 STEP_S = 60.0
-LISTENER = "CERTIFIED"
+LISTENER = "SCRAM"
+USER, PASSWORD = "orders", "correct-horse-battery-staple"
 PORTS = 10
 
 
@@ -51,16 +53,17 @@ class Brokers:
         names = [f"broker-{node_id}{SUFFIX}" for node_id in (1, 2, 3, 4)]
         server = self.authority.identity("broker", address=HOST, hosts=names)
         properties: dict[str, str | int] = {
-            f"listener.name.certified.ssl.{store}.{what}": value
+            f"listener.name.scram.ssl.{store}.{what}": value
             for store, file in (("keystore", server.both), ("truststore", self.authority.certificate))
             for what, value in (("type", "PEM"), ("location", str(file)))
         }
         properties |= {
-            "listener.name.certified.ssl.client.auth": "required",
+            "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "listener.name.scram.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
             "min.insync.replicas": 2,
             "default.replication.factor": 3,
         }
-        options: dict[str, Any] = {"listeners": {LISTENER: "SSL"}, "properties": properties, "heap_mib": 300, "jars": jars}
+        options: dict[str, Any] = {"listeners": {LISTENER: "SASL_SSL"}, "properties": properties, "heap_mib": 300, "jars": jars}
         self.cluster = Cluster(3, offsets_partitions=6, **options)
         self.fourth = Broker(node_id=4, **options)
         self.fourth.join(self.cluster.brokers[0]._cluster_id, self.cluster.brokers)
@@ -81,6 +84,13 @@ class Brokers:
         finally:
             admin.close()
 
+    def add_user(self) -> dict[str, str]:
+        """Make the user that all clients log in as."""
+        how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        admin = AdminClient({"bootstrap.servers": self.cluster.internal})
+        admin.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, how, PASSWORD.encode())])[USER].result(60)
+        return {"user": USER, "password": PASSWORD}
+
     def move(self, node_id: int) -> None:
         """Restart a broker on other ports, but for the one that nobody but this program and the brokers use."""
         broker = self.cluster.brokers[node_id - 1]
@@ -90,17 +100,24 @@ class Brokers:
         broker.start()
 
 
+class Reached(NamedTuple):
+    """How clients reach the brokers."""
+
+    bootstrap: str
+    ports: range  #: where they may connect beside the bootstrap address
+    login: dict[str, str]  #: user and password; empty where none is asked for
+
+
 @contextlib.contextmanager
-def tap(brokers: Brokers, folder: Path) -> Iterator[tuple[str, range]]:
-    """The tap in a process of its own; gives the address where clients begin, and the ports that it may have beside."""
-    own = brokers.authority.identity("tap")
+def tap(brokers: Brokers, folder: Path) -> Iterator[Reached]:
+    """The tap in a process of its own."""
     address = f"{HOST}:{free_port()}"
     first = free_port()
     command = [
         *(sys.executable, "-m", "tests.real.resolving_tap", "tap", "--rewrite"),
         *("--listen", f"{address}={brokers.cluster.brokers[0]._advertised[LISTENER]}", "--ports", f"{first}-{first + PORTS}"),
-        *("--broker-ca", str(brokers.authority.certificate), "--broker-certificate", str(own.certificate)),
-        *("--broker-key", str(own.key), "--bootstrap-server", brokers.cluster.internal, "--create-topic", "--partitions", "2"),
+        *("--broker-ca", str(brokers.authority.certificate), "--bootstrap-server", brokers.cluster.internal),
+        *("--create-topic", "--partitions", "2"),
         *("--brokers-file", str(folder / "tap.brokers"), "--loss-file", str(folder / "loss"), "--status-every", "10"),
     ]
     with (folder / "tap.log").open("wb") as log:
@@ -108,7 +125,7 @@ def tap(brokers: Brokers, folder: Path) -> Iterator[tuple[str, range]]:
     watch = guard(process.pid)
     try:
         wait_for_port(address)  # some libraries give up if nobody listens when they start
-        yield address, range(first, first + PORTS + 1)
+        yield Reached(address, range(first, first + PORTS + 1), brokers.add_user())
     finally:
         process.terminate()
         process.wait(60)
@@ -117,12 +134,12 @@ def tap(brokers: Brokers, folder: Path) -> Iterator[tuple[str, range]]:
 
 
 @contextlib.contextmanager
-def direct(brokers: Brokers, _: Path) -> Iterator[tuple[str, range]]:
-    """No tap; gives the addresses where clients begin, and any port for the brokers behind them."""
-    yield brokers.cluster.bootstrap, range(1, 65_536)
+def direct(brokers: Brokers, _: Path) -> Iterator[Reached]:
+    """No tap."""
+    yield Reached(brokers.cluster.bootstrap, range(1, 65_536), {})
 
 
-Way = Callable[[Brokers, Path], contextlib.AbstractContextManager[tuple[str, range]]]
+Way = Callable[[Brokers, Path], contextlib.AbstractContextManager[Reached]]
 
 
 class Watch:
@@ -155,11 +172,11 @@ class Watch:
 class Run:
     """The clients of some libraries, each with a group of its own."""
 
-    def __init__(self, libraries: Sequence[Library], brokers: Brokers, bootstrap: str, folder: Path) -> None:
+    def __init__(self, libraries: Sequence[Library], brokers: Brokers, reached: Reached, folder: Path) -> None:
         self._libraries = libraries
         self._brokers = brokers
         self.drivers = [
-            Driver(library.command(), _order(library, bootstrap, number), folder / f"{library.name}.log")
+            Driver(library.command(), _order(library, reached, number), folder / f"{library.name}.log")
             for library in libraries
             for number in range(MEMBERS)
         ]
@@ -191,9 +208,10 @@ class Run:
         return [f"{what}: {name}" for name in behind]
 
 
-def _order(library: Library, bootstrap: str, number: int) -> dict[str, Any]:
+def _order(library: Library, reached: Reached, number: int) -> dict[str, Any]:
     return {
-        "bootstrap": bootstrap,
+        "bootstrap": reached.bootstrap,
+        **reached.login,
         "group": library.name,
         "client_id": f"{library.name}-{number}",
         "topics": ["orders"],
@@ -208,10 +226,14 @@ def _order(library: Library, bootstrap: str, number: int) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def produced(bootstrap: str, topics: list[str]) -> Iterator[None]:
+def produced(reached: Reached, topics: list[str]) -> Iterator[None]:
     """A producer that goes through the tap as well."""
     stop = threading.Event()
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "topic.metadata.refresh.interval.ms": 2_000})
+    config: dict[str, Any] = {"bootstrap.servers": reached.bootstrap, "enable.idempotence": True}
+    if reached.login:
+        config |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+        config |= {"sasl.username": USER, "sasl.password": PASSWORD}
+    producer = Producer(config | {"topic.metadata.refresh.interval.ms": 2_000})
 
     def produce() -> None:
         while not stop.wait(0.05):
@@ -237,13 +259,13 @@ def live_through(libraries: Sequence[Library], way: Way, folder: Path) -> tuple[
     with brokers.cluster, contextlib.ExitStack() as stack:
         stack.callback(brokers.fourth.close)
         brokers.cluster.brokers[0].create_topic("orders", 6, replicas=3)
-        bootstrap, ports = stack.enter_context(way(brokers, folder))
+        reached = stack.enter_context(way(brokers, folder))
         topics = ["orders"]
-        stack.enter_context(produced(bootstrap, topics))
-        run = Run(libraries, brokers, bootstrap, folder)
+        stack.enter_context(produced(reached, topics))
+        run = Run(libraries, brokers, reached, folder)
         for driver in run.drivers:
             stack.callback(driver.kill)
-        watch = Watch(run.drivers, {int(bootstrap.rpartition(":")[2]), *ports})
+        watch = Watch(run.drivers, {int(reached.bootstrap.rpartition(":")[2]), *reached.ports})
         still = run.live("start")
         for broker in brokers.cluster.brokers:
             broker.restart()
@@ -282,6 +304,8 @@ def main() -> int:
     parser.add_argument("--direct", dest="way", action="store_const", const=direct, default=tap, help="without a tap")
     options = parser.parse_args()
     chosen = [library for library in LIBRARIES if library.name in options.libraries]
+    if options.way is tap and (without := [library.name for library in chosen if not library.logs_in]):
+        parser.error(f"the drivers of {', '.join(without)} cannot log in")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         still, watch = live_through(chosen, options.way, folder)
