@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
 from coordinator_model.wire import (
+    CONSUMER,
     ApiVersionsRequest,
     ApiVersionsResponse,
     ConsumerProtocolAssignment,
@@ -238,6 +239,7 @@ class RawMember:
     member_id: str = ""
     generation: int = -1
     protocols: tuple[JoinGroupRequestProtocol, ...] = field(default=())
+    protocol_type: str = CONSUMER
 
     def __post_init__(self) -> None:
         if not self.protocols:
@@ -252,7 +254,7 @@ class RawMember:
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
-            protocol_type="consumer",
+            protocol_type=self.protocol_type,
             protocols=self.protocols,
         )
 
@@ -289,7 +291,7 @@ class RawMember:
             generation_id=self.generation,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
-            protocol_type="consumer",
+            protocol_type=self.protocol_type,
             protocol_name=self.protocols[0].name,
             assignments=tuple(
                 SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)

@@ -8,13 +8,34 @@ import time
 from collections.abc import Callable
 
 from coordinator_model.finding import Blame
-from coordinator_model.wire import ConsumerProtocolSubscription, JoinGroupRequest, JoinGroupRequestProtocol, encode_subscription
+from coordinator_model.wire import (
+    CONNECT,
+    ConnectAssignment,
+    ConnectWorkerState,
+    ConsumerProtocolSubscription,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    encode_connect_assignment,
+    encode_connect_worker_state,
+    encode_subscription,
+)
 from streaming.demo.raw_client import NONE, REBALANCE_IN_PROGRESS, VERSIONS, RawClientError, RawMember
-from tests.real.lab.scene import HEARTBEAT_S, REBALANCE_MS, SESSION_MS, SHORT_REBALANCE_MS, STEP_S, TOPIC, Scene, ViolationError
+from tests.real.lab.scene import (
+    HEARTBEAT_S,
+    REBALANCE_MS,
+    SESSION_MS,
+    SHORT_REBALANCE_MS,
+    SHORT_SESSION_MS,
+    STEP_S,
+    TOPIC,
+    Scene,
+    ViolationError,
+)
 from tests.real.lab.violations import Violation
 
 STAY_S = 4.0
 HALF_A_RECORD = 560_000  #: bytes
+AHEAD, BEHIND = 7, 2  #: offsets of config topics
 JOIN_BEFORE_IDS = 3  #: the last version of JoinGroup before new members get an id first (KIP-394)
 
 
@@ -136,6 +157,35 @@ def _record_grows_large(scene: Scene) -> None:
         _live(scene, member, HEARTBEAT_S)
 
 
+def _reads_other_configs(scene: Scene) -> None:
+    """A Connect worker with another config topic, which has read less of it than its leader has of its own."""
+    leader, late = _worker(scene, "leader", AHEAD), _worker(scene, "late", BEHIND)
+    _assign(leader)
+    scene.together(lambda: _assign(late), lambda: (scene.until_told(leader), _assign(leader)))
+    scene.fact()
+    for _ in scene.until_found():
+        leader.heartbeat()
+        late.heartbeat()
+        _assign(late)
+
+
+def _worker(scene: Scene, name: str, config_offset: int) -> RawMember:
+    state = ConnectWorkerState(url=f"http://{name}:8083/", config_offset=config_offset)
+    offer = JoinGroupRequestProtocol(name="sessioned", metadata=encode_connect_worker_state(state))
+    return scene.member(name, session_ms=SHORT_SESSION_MS, protocols=(offer,), protocol_type=CONNECT)
+
+
+def _assign(worker: RawMember) -> None:
+    """Join and sync as a Connect worker does; who leads assigns with the larger offset."""
+    joined = worker.enter(timeout_s=STEP_S)
+    assigned = encode_connect_assignment(
+        ConnectAssignment(leader=joined.leader, leader_url="http://leader:8083/", config_offset=AHEAD)
+    )
+    answer = worker.sync(dict.fromkeys(joined.members, assigned), timeout_s=STEP_S)
+    if answer.error_code != NONE:
+        raise ViolationError(f"SyncGroup of {worker.connection.client_id} refused with error {answer.error_code}")
+
+
 CAUSES: tuple[Violation, ...] = (
     Violation(name="scaled-up-and-down", rule="R-24", blame=Blame.CONFIG, culprits=(), commit=_scaled_up_and_down),
     Violation(name="moves-nothing", rule="R-25", blame=Blame.CONFIG, culprits=(), commit=_moves_nothing),
@@ -143,5 +193,6 @@ CAUSES: tuple[Violation, ...] = (
     Violation(name="beats-too-seldom", rule="T-11", blame=Blame.CONFIG, culprits=(), commit=_beats_too_seldom),
     Violation(name="polls-too-rarely", rule="T-12", blame=Blame.CLIENT, culprits=(), commit=_polls_too_rarely),
     Violation(name="joins-hot", rule="R-26", blame=Blame.CLIENT, culprits=(), commit=_joins_hot),
+    Violation(name="reads-other-configs", rule="R-27", blame=Blame.CONFIG, culprits=(), commit=_reads_other_configs),
     Violation(name="record-grows-large", rule="C-15", blame=Blame.CONFIG, culprits=(), commit=_record_grows_large),
 )

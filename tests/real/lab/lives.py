@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import logging
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from coordinator_model.wire.record import MirrorRecord
 from coordinator_model.wire.recording import MAGIC, pack_record
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.processes import Child, Processes
+from tests.real.connect import Worker, live_as_one_cluster, running
 from tests.real.harness import running_tap
 from tests.real.lab.client import Client, Kind, Protocol
 
@@ -100,7 +102,7 @@ class Stage:
         self.group = group
         self.broker = broker
         self.processes = processes
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
         self.actors: list[Actor] = []
 
     def enter(self, kind: Kind, protocol: Protocol, **options: Any) -> Actor:
@@ -115,7 +117,7 @@ class Stage:
         }
         client = Client(
             kind=kind,
-            bootstrap=self._bootstrap,
+            bootstrap=self.bootstrap,
             group=self.group,
             client_id=f"{self.group}-{number}",
             protocol=protocol,
@@ -286,6 +288,14 @@ def streams_source_missing(stage: Stage) -> None:
     time.sleep(3 * BEAT_S)
 
 
+def connect(stage: Stage) -> None:
+    """Workers of Kafka Connect, their connectors, and what an operator does to both."""
+    with tempfile.TemporaryDirectory() as folder:
+        workers = [Worker(Path(folder), number, stage.bootstrap, group=stage.group) for number in (1, 2, 3)]
+        with running(*workers):
+            live_as_one_cluster(*workers)
+
+
 LIVES: dict[str, Script] = {
     "consumer-steady": steady,
     "consumer-rolling-restart": rolling_restart,
@@ -302,9 +312,10 @@ LIVES: dict[str, Script] = {
     "share": share,
     "streams": streams,
     "streams-source-missing": streams_source_missing,
+    "connect": connect,
     "consumer-coordinator-restart": coordinator_restart,
 }
-ALONE = frozenset({"consumer-coordinator-restart"})
+ALONE = frozenset({"connect", "consumer-coordinator-restart"})
 """Lives that come after the others, one by one."""
 
 

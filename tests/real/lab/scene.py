@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from coordinator_model.wire import (
+    CONSUMER,
     ConsumerGroupHeartbeatRequest,
     JoinGroupRequestProtocol,
     ShareGroupHeartbeatRequest,
@@ -115,6 +116,7 @@ class Scene:
         session_ms: int = SESSION_MS,
         rebalance_ms: int = REBALANCE_MS,
         protocols: tuple[JoinGroupRequestProtocol, ...] = (),
+        protocol_type: str = CONSUMER,
     ) -> RawMember:
         """Somebody who has not joined yet; the client id is the group's name and this one."""
         return RawMember(
@@ -125,6 +127,7 @@ class Scene:
             rebalance_timeout_ms=rebalance_ms,
             instance_id=instance_id,
             protocols=protocols,
+            protocol_type=protocol_type,
         )
 
     def enter(self, member: RawMember) -> None:
