@@ -197,7 +197,7 @@ class PartitionFindings:
 
 
 def _known_defects(rule: Rule, breach: Breach, group: GroupModel[Any], member: AnyMember | None) -> str:
-    """Return what is known of the software of the member that a breach names, and of its coordinator's."""
+    """Return what is known of the software of the member that a breach names, or of all that did it, and of its coordinator's."""
     actor = breach.actor or (NOBODY if member is None else member.actor)
     offered = getattr(member, "protocols", ())  # of a member that uses the classic protocol
     shown = Shown(
@@ -206,10 +206,8 @@ def _known_defects(rule: Rule, breach: Breach, group: GroupModel[Any], member: A
         offered,
         breach.blame or rule.blame,
     )
-    software = (
-        known_defects.software_of(actor.software, actor.client_id, offered),
-        Software(known_defects.BROKER, group.broker_release),
-    )
+    clients = {known_defects.software_of(one.software, one.client_id, offered): None for one in breach.together or (actor,)}
+    software = (*clients, Software(known_defects.BROKER, group.broker_release))
     return known_defects.quotes(rule.id, software, shown)
 
 

@@ -217,6 +217,7 @@ def _rival_claims(group: ClassicGroup, rivals: RivalClaims) -> Breach | None:
         "the subscriptions in the leader's JoinGroup answer name the same partition as owned, in the same generation",
         (response_evidence(rivals.exchange, 0),),
         generation=generation,
+        together=tuple(group.members[id_].actor for _, _, _, ids in rivals.claims for id_ in ids if id_ in group.members),
     )
 
 

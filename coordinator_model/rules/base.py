@@ -49,6 +49,7 @@ class Breach(NamedTuple):
     certainty: Certainty | None = None
     blame: Blame | None = None
     action: str | None = None  #: what to do about the cause that was found, if it differs from the rule's own
+    together: tuple[ClientInfo, ...] = ()  #: who did it, where several did and none is named: their known defects are quoted
 
     @classmethod
     def of_member(cls, member: AnyMember, summary: str, observed: str, evidence: tuple[Evidence, ...], **fields: Any) -> Breach:
