@@ -30,12 +30,16 @@ from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechani
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 
+from coordinator_model.finding import Finding
+from coordinator_model.settings import Settings
+from coordinator_model.wire.record import MirrorRecord
 from streaming.demo.broker import HOST, Broker, Cluster, free_port, guard
+from streaming.replay.engine import ReplayEngine
 from tests.bench.tap import wait_for_port
 from tests.certificates import Authority
 from tests.conformance.driver import Driver
 from tests.conformance.libraries import LIBRARIES, Library
-from tests.real.harness import raw_topic
+from tests.real.harness import mirrored
 from tests.real.resolving_tap import SUFFIX
 
 MEMBERS = 2
@@ -294,8 +298,19 @@ def live_through(libraries: Sequence[Library], way: Way, folder: Path) -> tuple[
             driver.close()
         time.sleep(2)
         if way is tap:
-            print(f"{len(raw_topic(brokers.cluster.internal, 'rebalance-mirror'))} records in the mirror")
+            records = mirrored(brokers.cluster.internal, "rebalance-mirror")
+            print(f"{len(records)} records in the mirror; found: {found_in(records)}")
         return still, watch
+
+
+def found_in(records: Sequence[MirrorRecord]) -> list[str]:
+    """Severity, rule and group of each finding about what a tap has mirrored."""
+    newest: dict[str, Finding] = {}
+    engine = ReplayEngine(topic="rebalance-mirror", settings=Settings(), found=lambda finding: newest.update({finding.id: finding}))
+    for record in records:
+        engine.recorded(record)
+    engine.finish()
+    return sorted(f"{finding.severity.value} {finding.rule} {finding.group}" for finding in newest.values())
 
 
 def main() -> int:
