@@ -92,13 +92,14 @@ class Shadow:
         self.errors: list[Finding] = []  #: what the model reports at severity error or above
 
     def response(self, group: ClassicGroup, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Any, ...]:
-        exchange, before = group.open.get((record.connection, record.exchange)), known(group)
+        exchange, before, incarnation = group.open.get((record.connection, record.exchange)), known(group), group.incarnation
         events = GroupModel.response(group, record, body, correlation_id)
         if exchange is not None and exchange.api_key in JUDGED and correlation_id == exchange.correlation_id:
             self._contradict(group, exchange, body)
             for error, sender in answers(exchange, body):
                 self._judge(group, exchange, error, sender)
-                self._compare(group, exchange, error, sender, before)
+                if group.incarnation == incarnation:
+                    self._compare(group, exchange, error, sender, before)
         return events
 
     def _judge(self, group: ClassicGroup, exchange: Exchange, error: int, sender: tuple[str, str | None]) -> None:
