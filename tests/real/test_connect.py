@@ -35,7 +35,7 @@ def test_a_worker_with_another_config_topic_is_R_27(tmp_path):
         with running(first, second):
             finding = wait_for(lambda: found(seen.monitor, "R-27"), "R-27 speaks")
             assert (finding.severity, finding.blame, finding.status) == (Severity.ERROR, Blame.CONFIG, Status.OPEN)
-            assert f"{second.url} (worker-2 at 127.0.0.1)" in finding.summary
+            assert f"{second.url}/ (worker-2 at 127.0.0.1)" in finding.summary
             assert first.url not in finding.summary
 
 
@@ -52,7 +52,7 @@ def test_a_leader_with_another_config_topic_is_R_27(tmp_path):
         producer.close()
         with running(first, second):
             finding = wait_for(lambda: found(seen.monitor, "R-27"), "R-27 speaks")
-            assert f"{first.url} (worker-1 at 127.0.0.1)" in finding.summary
+            assert f"{first.url}/ (worker-1 at 127.0.0.1)" in finding.summary
             assert "CONFIG_MISMATCH" in finding.observed
 
 
