@@ -37,14 +37,14 @@ def test_what_does_not_reach_a_groups_model_is_counted_with_the_reason(talk: Con
     frame = wire.encode_request(body, api_version=4, correlation_id=0, client_id="a")
     talk.raw(a, frame[:-1])
     talk.raw(a, frame, cut_bytes=7)
-    talk.raw(a, frame, api_key=69, version=0)
+    talk.raw(a, frame, api_key=16, version=0)
     talk.raw(a, frame, api_key=999, version=-5)
     talk.raw(a, frame, version=99)
     found = {key: count for key, count in frames(talk).items() if key[3] != "replayed"}
     assert found == {
         ("Heartbeat", 4, "request", "undecodable"): 1,
         ("Heartbeat", 4, "request", "truncated"): 1,
-        ("ConsumerGroupDescribe", 0, "request", "not_modelled"): 1,
+        ("ListGroups", 0, "request", "not_modelled"): 1,
         ("unknown", -1, "request", "not_modelled"): 1,
         ("Heartbeat", -1, "request", "undecodable"): 1,
     }

@@ -480,9 +480,9 @@ def test_a_restart_after_any_record_changes_no_event_and_no_cost(name: str) -> N
 
 
 def costs_of_frames(records: list[MirrorRecord]) -> dict[tuple[int, int], float]:
-    """(time of the last SyncGroup success, generation) → member-seconds of each rebalance of eager members.
+    """(time of the last SyncGroup success, generation) → member-seconds of each rebalance of eager consumers.
 
-    Of each member, from its first JoinGroup since it was last served to its SyncGroup success.
+    Connect's workers go on meanwhile. Of each member, from its first JoinGroup since it was last served to its SyncGroup success.
     """
     asked: dict[tuple[str, int], tuple[MirrorRecord, Any]] = {}
     since_us: dict[str, int] = {}
@@ -497,7 +497,7 @@ def costs_of_frames(records: list[MirrorRecord]) -> dict[tuple[int, int], float]
             asked[key] = record, body
         elif key in asked and not body.error_code:
             request, question = asked[key]
-            if record.api_key == 11:
+            if record.api_key == 11 and question.protocol_type == wire.CONSUMER:
                 since_us.setdefault(body.member_id, request.at_us)
             elif question.member_id in since_us:
                 found[question.member_id, question.generation_id] = since_us.pop(question.member_id), record.at_us
