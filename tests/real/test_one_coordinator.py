@@ -96,14 +96,19 @@ def watched(folder: Path) -> Iterator[TwoListeners]:
         yield TwoListeners(monitor, fronts[0], fronts[1], joins)
 
 
-def start(processes: Processes, kind: ClientKind, front: str, name: str, **options: Any) -> Child:
-    """A member of a client library, in a process of its own; skip the test where the library cannot be had."""
+def needs(kind: ClientKind) -> None:
+    """Build a client library, which may take longer than a session; skip the test where it cannot be had."""
     for library in LIBRARIES:
         if library.name == kind:
             try:
                 library.command()
             except BuildError as error:
                 pytest.skip(str(error))
+
+
+def start(processes: Processes, kind: ClientKind, front: str, name: str, **options: Any) -> Child:
+    """A member of a client library, in a process of its own."""
+    needs(kind)
     fields = {"topics": (TOPIC,), "other_topics": (TOPIC, OTHER_TOPIC), "commits": "sync", **options}
     return processes.start(name, Client(kind=kind, bootstrap=front, group=GROUP, client_id=name, **fields).command())
 
@@ -208,6 +213,7 @@ def test_a_raw_client_that_gives_its_JoinGroup_up_is_a_ghost_and_no_crash_loop(t
 @pytest.mark.timeout(300)
 def test_a_sarama_client_that_gives_its_JoinGroup_up_is_told_to_wait_longer_and_is_no_crash_loop(tmp_path):
     """It speaks as before Kafka 2.2, so each JoinGroup that it gives up is one of a new member."""
+    needs("sarama")
     with watched(tmp_path) as (monitor, front, _, _), Processes(tmp_path, lambda _: None) as processes:
         with Connection(find_coordinator(front, GROUP, client_id="slow"), client_id="slow") as connection:
             slow = RawMember(
