@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.cluster_nodes import ClusterNodes
+from coordinator_model.cluster_nodes import ClusterNodes, limit
 from coordinator_model.releases import Release, first_release, new_in
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS
@@ -95,7 +95,7 @@ class ClusterFacts:
         """Take over names of topics; beyond a number of them the oldest are dropped."""
         for topic_id, name in names.items():
             self._topic_names[cluster, topic_id] = name
-        _limit(self._topic_names)
+        limit(self._topic_names, TOPICS_KEPT)
 
     def learn_partitions(self, cluster: str, counts: Mapping[str, int], at_us: int) -> None:
         """Take over how many partitions topics have; beyond a number of topics the oldest are dropped."""
@@ -103,7 +103,7 @@ class ClusterFacts:
             known = self._partitions.pop((cluster, topic), None)
             since_us = at_us if known is None or known.partitions != count else known.since_us
             self._partitions[cluster, topic] = PartitionCount(count, since_us)
-        _limit(self._partitions)
+        limit(self._partitions, TOPICS_KEPT)
 
     def partition_count(self, cluster: str, topic: str) -> PartitionCount | None:
         """Return how many partitions a topic has, None if that is not known."""
@@ -137,8 +137,3 @@ class ClusterFacts:
             self.nodes.fill(later[0])
         for cluster, topic, count, since_us in later[1] if len(later) > 1 else ():
             self._partitions[cluster, topic] = PartitionCount(count, since_us)
-
-
-def _limit(kept: dict[tuple[str, str], Any]) -> None:
-    while len(kept) > TOPICS_KEPT:
-        del kept[next(iter(kept))]

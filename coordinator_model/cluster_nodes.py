@@ -32,7 +32,7 @@ class ClusterNodes:
         """Take over whose address this is. The newest counts: an address may pass to another broker."""
         self._nodes.pop((cluster, address), None)
         self._nodes[cluster, address] = node_id
-        _limit(self._nodes, ADDRESSES_KEPT)
+        limit(self._nodes, ADDRESSES_KEPT)
 
     def coordinator_named(self, record: MirrorRecord, body: Any) -> None:
         """Take over what a FindCoordinator response says."""
@@ -42,7 +42,7 @@ class ClusterNodes:
                 client = (record.cluster, record.client_id, host_of(record.client_address))
                 self._named_to.pop(client, None)
                 self._named_to[client] = answer.node_id, record.at_us
-                _limit(self._named_to, CLIENTS_KEPT)
+                limit(self._named_to, CLIENTS_KEPT)
 
     def coordinator_accepted(self, cluster: str, exchange: Exchange) -> None:
         """Take over that a broker acted as coordinator for a client: if its connection is new, it is the one named to the client."""
@@ -82,6 +82,7 @@ class ClusterNodes:
             self._named_to[cluster, client_id, host] = node_id, at_us
 
 
-def _limit(kept: dict[Any, Any], most: int) -> None:
+def limit(kept: dict[Any, Any], most: int) -> None:
+    """Drop the oldest entries beyond a number."""
     while len(kept) > most:
         del kept[next(iter(kept))]
