@@ -17,13 +17,11 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from coordinator_model.finding import Blame, Severity
 from coordinator_model.settings import Settings
 from streaming.demo.processes import Child, Processes
-from tests.conformance.builds import BuildError
-from tests.conformance.libraries import LIBRARIES
 from tests.golden import transcript
 from tests.real.harness import wait_for
 from tests.real.lab.client import Client, Kind
 from tests.real.lab.monitor import Monitor
-from tests.real.watched import OTHER_TOPIC, TOPIC, Watched, found, member_ids, rules, watched
+from tests.real.watched import OTHER_TOPIC, TOPIC, Watched, found, member_ids, needs_library, rules, watched
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -41,16 +39,6 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 def start(processes: Processes, kind: Kind, front: str, name: str, topic: str) -> Child:
     client = Client(kind=kind, bootstrap=front, group=GROUP, client_id=name, topics=(topic,), other_topics=(topic,))
     return processes.start(name, client.command())
-
-
-def needs(kind: Kind) -> None:
-    """Skip the test where the library cannot be had."""
-    for library in LIBRARIES:
-        if library.name == kind:
-            try:
-                library.command()
-            except BuildError as error:
-                pytest.skip(str(error))
 
 
 def stable(monitor: Monitor, members: int) -> dict[str, Any] | None:
@@ -73,7 +61,7 @@ def two_services(folder: Path, processes: Processes) -> Iterator[Watched]:
 
 @pytest.mark.timeout(300)
 def test_a_leader_of_kafkajs_leaves_the_topic_of_another_service_unread(tmp_path: Path, processes: Processes) -> None:
-    needs("kafkajs")
+    needs_library("kafkajs")
     with two_services(tmp_path, processes) as (_, monitor, _):
         finding = found(monitor, "A-14")
         leader = member_ids(monitor, GROUP, "invoices")

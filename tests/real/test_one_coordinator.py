@@ -30,14 +30,12 @@ from coordinator_model.wire.recording import read_recording
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.processes import Child, Processes
 from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
-from tests.conformance.builds import BuildError
-from tests.conformance.libraries import LIBRARIES
 from tests.real.harness import running_tap, wait_for
 from tests.real.lab.client import Client
 from tests.real.lab.client import Kind as ClientKind
 from tests.real.lab.monitor import Monitor
 from tests.real.lab.network import Link, Network
-from tests.real.watched import OTHER_TOPIC, TOPIC, member_ids, rules
+from tests.real.watched import OTHER_TOPIC, TOPIC, member_ids, needs_library, rules
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -96,19 +94,9 @@ def watched(folder: Path) -> Iterator[TwoListeners]:
         yield TwoListeners(monitor, fronts[0], fronts[1], joins)
 
 
-def needs(kind: ClientKind) -> None:
-    """Build a client library, which may take longer than a session; skip the test where it cannot be had."""
-    for library in LIBRARIES:
-        if library.name == kind:
-            try:
-                library.command()
-            except BuildError as error:
-                pytest.skip(str(error))
-
-
 def start(processes: Processes, kind: ClientKind, front: str, name: str, **options: Any) -> Child:
     """A member of a client library, in a process of its own."""
-    needs(kind)
+    needs_library(kind)
     fields = {"topics": (TOPIC,), "other_topics": (TOPIC, OTHER_TOPIC), "commits": "sync", **options}
     return processes.start(name, Client(kind=kind, bootstrap=front, group=GROUP, client_id=name, **fields).command())
 
@@ -213,7 +201,7 @@ def test_a_raw_client_that_gives_its_JoinGroup_up_is_a_ghost_and_no_crash_loop(t
 @pytest.mark.timeout(300)
 def test_a_sarama_client_that_gives_its_JoinGroup_up_is_told_to_wait_longer_and_is_no_crash_loop(tmp_path):
     """It speaks as before Kafka 2.2, so each JoinGroup that it gives up is one of a new member."""
-    needs("sarama")
+    needs_library("sarama")
     with watched(tmp_path) as (monitor, front, _, _), Processes(tmp_path, lambda _: None) as processes:
         with Connection(find_coordinator(front, GROUP, client_id="slow"), client_id="slow") as connection:
             slow = RawMember(

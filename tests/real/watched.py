@@ -13,7 +13,10 @@ from coordinator_model.finding import Finding, Severity
 from coordinator_model.settings import Settings
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.spark.jvm import JvmError
+from tests.conformance.builds import BuildError
+from tests.conformance.libraries import LIBRARIES
 from tests.real.harness import running_tap
+from tests.real.lab.client import Kind
 from tests.real.lab.monitor import Monitor
 from tests.real.lab.releases import broker_jars
 
@@ -43,6 +46,16 @@ def watched(
     ):
         broker.create_topic(TOPIC, 4)
         yield Watched(broker, monitor, front)
+
+
+def needs_library(kind: Kind) -> None:
+    """Build a client library, which may take longer than a session; skip the test where it cannot be had."""
+    for library in LIBRARIES:
+        if library.name == kind:
+            try:
+                library.command()
+            except BuildError as error:
+                pytest.skip(str(error))
 
 
 def found(monitor: Monitor, rule: str) -> Finding | None:
