@@ -5,7 +5,7 @@ A monitor without findings looks like a healthy group. Whatever the model had to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
@@ -53,16 +53,10 @@ def _described(group: EpochGroup) -> Iterator[Due]:
         return
 
     def describe() -> Breach:
-        named = some([f"{member_id} (client {client})" for member_id, client in unseen], _NAMED)
-        return Breach(
-            "",
-            f"{len(unseen)} of {known.members} members of group {group.name} do not pass the tap: no frame of {named} was captured, though "
-            "the coordinator lists them. Findings about them are missing, and who waits for whom may be wrong.",
-            "listed in the answer to an admin client, and no heartbeat for longer than a session lasts",
-            (known.frame,),
-            member_id=unseen[0][0],
-            generation=group.epoch,
-        )
+        names = {member_id: f"{member_id} (client {client})" for member_id, client in unseen}
+        observed = "listed in the answer to an admin client, and no heartbeat for longer than a session lasts"
+        breach = _not_captured(group, names, known.members, "the coordinator", observed)
+        return breach._replace(evidence=(known.frame,), generation=group.epoch)
 
     yield Due(known.at_us + _UNSEEN_US, "", Severity.WARNING, describe, known.at_us + _LISTED_US)
 
@@ -82,19 +76,32 @@ def _unseen(group: ClassicGroup) -> Iterator[Due]:
         return
 
     def describe() -> Breach:
-        return Breach(
-            "",
-            f"{len(unseen)} of {len(newest.roster or ())} members of group {group.name} do not pass the tap: no frame of "
-            f"{some(unseen, _NAMED)} was captured, though generation {newest.generation} lists them. Findings about them are missing, and "
-            "who waits for whom may be wrong.",
-            f"in the member list of generation {newest.generation}, and neither a JoinGroup nor anything else since generation "
-            f"{before.generation}",
-            (before.proof, newest.proof),
-            member_id=unseen[0] if len(unseen) == 1 else None,
-            generation=newest.generation,
+        names, listed_by = {id_: id_ for id_ in unseen}, f"generation {newest.generation}"
+        observed = (
+            f"in the member list of {listed_by}, and neither a JoinGroup nor anything else since generation {before.generation}"
         )
+        breach = _not_captured(group, names, len(newest.roster or ()), listed_by, observed)
+        return breach._replace(evidence=(before.proof, newest.proof), generation=newest.generation)
 
     yield Due(newest.proven_us + _UNSEEN_US, "", Severity.WARNING, describe)
+
+
+def _not_captured(
+    group: ClassicGroup | EpochGroup, unseen: Mapping[str, str], members: int, listed_by: str, observed: str
+) -> Breach:
+    """Describe members without a frame: one is named in the fields, several only in the text.
+
+    :param unseen: member id → how the text names it.
+    :param members: all that are listed.
+    """
+    return Breach(
+        "",
+        f"{len(unseen)} of {members} members of group {group.name} do not pass the tap: no frame of {some(list(unseen.values()), _NAMED)} "
+        f"was captured, though {listed_by} lists them. Findings about them are missing, and who waits for whom may be wrong.",
+        observed,
+        (),
+        member_id=next(iter(unseen)) if len(unseen) == 1 else None,
+    )
 
 
 def _is_unseen(group: ClassicGroup, member_id: str) -> bool:

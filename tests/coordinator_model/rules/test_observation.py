@@ -142,6 +142,17 @@ def test_V_10_names_a_member_with_an_epoch_that_a_description_lists_and_no_frame
     assert len(finding.evidence) == 1
 
 
+def test_V_10_names_none_of_several_members_with_an_epoch_alone() -> None:
+    talk, clients = two_members()
+    describe(talk, SNEAKS, Member(member_id="creeps-id", client_id="creeps", client_host="/10.0.0.8"))
+    beat(talk, clients, 15)
+    finding = talk.the("V-10")
+    assert finding.member_id is None
+    assert (
+        "no frame of sneaks-id (client sneaks at 10.0.0.9), creeps-id (client creeps at 10.0.0.8) was captured" in finding.summary
+    )
+
+
 def test_V_10_of_a_member_with_an_epoch_is_over_when_it_is_seen_or_no_longer_listed() -> None:
     for later in (lambda talk: talk.joins(talk.member("sneaks"), 3), describe):
         talk, clients = two_members()
