@@ -60,7 +60,7 @@ class Bridge:
     def client_connected(self, transport: asyncio.Transport) -> None:
         self.client = transport
         self.name = self._tap.opened(self)
-        _keep_alive(transport)
+        _as_brokers_do(transport)
         # Until there is somewhere to send it to. Not at once: asyncio up to Python 3.11.3 begins to read only now, paused or not.
         asyncio.get_running_loop().call_soon(transport.pause_reading)
         self._address = (transport.get_extra_info("peername") or ("",))[0]
@@ -113,7 +113,7 @@ class Bridge:
 
     def broker_connected(self, transport: asyncio.Transport) -> None:
         self.broker = transport
-        _keep_alive(transport)
+        _as_brokers_do(transport)
         self._tap.reached(self._listener)
         if self.client is None:
             transport.abort()
@@ -281,7 +281,12 @@ class _BrokerSide(_Side):
         self.bridge.broker_gone()
 
 
-def _keep_alive(transport: asyncio.Transport) -> None:
-    """A peer whose host has died is noticed, as it would be without a tap: brokers and clients both ask for it."""
+def _as_brokers_do(transport: asyncio.Transport) -> None:
+    """Small frames are sent at once, and a peer whose host has died is noticed: brokers and clients both ask for it.
+
+    asyncio asks for the former itself, but not where it was given a socket that names no protocol, as ``socket.create_server`` makes it.
+    """
     with contextlib.suppress(OSError):
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        own = transport.get_extra_info("socket")
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

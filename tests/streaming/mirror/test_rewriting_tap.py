@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import ssl
 import statistics
 import time
@@ -103,7 +104,6 @@ class Brokers:
 
 def free_ports(count: int) -> range:
     import random
-    import socket
 
     while True:
         first = random.randrange(20_000, 30_000)
@@ -154,6 +154,27 @@ def test_a_client_is_told_the_taps_ports_and_reaches_each_broker_there() -> None
             assert await told(tap, found[2][2]) == found
             mirrored = {record.broker for record in tap.sink if record.kind is Kind.REQUEST}
             assert mirrored == {f"{HOST}:{port}" for _, port in brokers.addresses.values()}
+
+    run(scenario())
+
+
+def test_small_frames_are_sent_at_once_on_the_ports_of_brokers_too() -> None:
+    """The event loop asks for it, but not on sockets that name no protocol, as those opened for a broker."""
+
+    async def scenario() -> None:
+        ports = free_ports(5)
+        async with Brokers(1).running() as brokers, tapped(brokers, StandIn(KnownBrokers(ports))) as tap:
+            reader, writer = await connect(tap)
+            writer.write(ask(3, 0))
+            _, _, port = brokers_in(await read(reader))[0]
+            own_reader, own_writer = await connect(tap, port)
+            own_writer.write(ask(12, 4))
+            await read(own_reader)
+            sides = [side for bridge in tap._bridges for side in (bridge.client, bridge.broker)]
+            at_once = [side.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for side in sides]
+            assert at_once == [1, 1, 1, 1]
+            writer.close()
+            own_writer.close()
 
     run(scenario())
 
