@@ -159,7 +159,7 @@ LIBRARIES: tuple[Library, ...] = (
         transactions=False,
     ),
     Library(name="rdkafka", version="0.39.0", language="Rust", command=lambda: builds.rust("rdkafka_driver")),
-    Library(name="krafka", version="0.28.1", language="Rust", command=lambda: builds.rust("krafka_driver")),
+    Library(name="krafka", version="0.28.1", language="Rust", command=lambda: builds.rust("krafka_driver"), logs_in=True),
     Library(
         name="krafka-consumer",
         version="0.28.1",
@@ -167,6 +167,7 @@ LIBRARIES: tuple[Library, ...] = (
         command=lambda: builds.rust("krafka_driver"),
         protocol="consumer",
         assignors=("uniform",),
+        logs_in=True,
     ),
     Library(
         name="quixstreams",

@@ -1,6 +1,7 @@
 //! krafka, a client in Rust alone.
 
 use conformance::{duration, listed, run, tell, text, Driver, LONGEST, POLL};
+use krafka::auth::AuthConfig;
 use krafka::consumer::{
     AutoOffsetReset, Consumer, ConsumerRebalanceListener, GroupProtocol, PartitionAssignmentStrategy, TopicPartition,
 };
@@ -90,12 +91,13 @@ impl Driver for Member {
 
     fn join(settings: Value) -> Result<Self, KrafkaError> {
         let runtime = Runtime::new().unwrap();
-        let kafka = runtime.block_on(
-            Kafka::builder(text(&settings, "bootstrap"))
-                .client_id(text(&settings, "client_id"))
-                .metadata_max_age(Duration::from_secs(2))
-                .connect(),
-        )?;
+        let mut builder = Kafka::builder(text(&settings, "bootstrap"))
+            .client_id(text(&settings, "client_id"))
+            .metadata_max_age(Duration::from_secs(2));
+        if let Some(user) = settings["user"].as_str() {
+            builder = builder.security(AuthConfig::sasl_scram_sha512(user, text(&settings, "password")));
+        }
+        let kafka = runtime.block_on(builder.connect())?;
         let consumer = Arc::new(runtime.block_on(consumer(&kafka, &settings))?);
         let mut member = Member { runtime, kafka, consumer, producer: None, settings: settings.clone() };
         member.subscribe(&listed(&settings, "topics"))?;
