@@ -47,10 +47,24 @@ def _compiled(main: str) -> str:
     path = ":".join(str(jar) for jar in _jars(main))
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=folder.parent) as fresh:
-            command = ["javac", "-nowarn", "-XDignore.symbol.file", "-XDsuppressNotes", "-cp", path, "-d", fresh, str(source)]
+            classes = Path(fresh) / "classes"
+            command = [
+                "javac",
+                "-nowarn",
+                "-XDignore.symbol.file",
+                "-XDsuppressNotes",
+                "-cp",
+                path,
+                "-d",
+                str(classes),
+                str(source),
+            ]
             subprocess.run(command, check=True)
-            shutil.copytree(fresh, f"{fresh}.whole")
-        Path(f"{fresh}.whole").rename(folder)
+            try:
+                classes.rename(folder)
+            except OSError:
+                if not folder.exists():  # as it does if another process was faster
+                    raise
     return f"{folder}:{path}"
 
 
