@@ -14,11 +14,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.needs import path_of
 
 PATIENCE_S = 120.0  #: what a machine under load may take, no verdict on speed
+
+_AS_DATA: Final = {"returnByValue": True, "awaitPromise": True}
+_GIVES_WAY: Final = frozenset(
+    {"Inspected target navigated or closed", "Execution context was destroyed.", "Cannot find default execution context"}
+)
+
+
+def _value_of(evaluated: dict[str, Any]) -> Any:
+    assert "exceptionDetails" not in evaluated, evaluated["exceptionDetails"]
+    return evaluated["result"].get("value")
 
 
 class Browser:
@@ -55,7 +65,7 @@ class Browser:
         self._buffer = b""
         self._number = 0
         self.complaints: list[str] = []  #: errors in the console, exceptions, resources that were not loaded
-        self._loaded = False
+        self._loaded = ""  #: loader id of the newest document that has loaded
         self._session: str | None = None
 
     def start(self) -> None:
@@ -63,6 +73,7 @@ class Browser:
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def close(self) -> None:
         self._process.terminate()
@@ -75,6 +86,11 @@ class Browser:
         os.close(self._read)
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
+        answer = self._answer(method, **params)
+        assert "error" not in answer, f"{method}: {answer['error']}"
+        return answer["result"]
+
+    def _answer(self, method: str, **params: Any) -> dict[str, Any]:
         self._number += 1
         number = self._number
         message = {"id": number, "method": method, "params": params} | ({"sessionId": self._session} if self._session else {})
@@ -83,8 +99,7 @@ class Browser:
             answer = self._receive(PATIENCE_S)
             assert answer is not None, f"no answer to {method} within {PATIENCE_S:g} s; the browser says: {self._said()}"
             if answer.get("id") == number:
-                assert "error" not in answer, f"{method}: {answer['error']}"
-                return answer["result"]
+                return answer
 
     def _receive(self, timeout_s: float) -> dict[str, Any] | None:
         """The next message; None when none comes in time."""
@@ -107,8 +122,8 @@ class Browser:
     def _note(self, message: dict[str, Any]) -> None:
         params = message.get("params", {})
         match message.get("method"):
-            case "Page.loadEventFired":
-                self._loaded = True
+            case "Page.lifecycleEvent" if params["name"] == "load":
+                self._loaded = params["loaderId"]
             case "Runtime.exceptionThrown":
                 self.complaints.append(str(params["exceptionDetails"]))
             case "Runtime.consoleAPICalled" if params["type"] in {"error", "warning", "assert"}:
@@ -124,15 +139,13 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
     def open(self, address: str) -> None:
-        self._loaded = False
-        self.call("Page.navigate", url=address)
-        self.wait_until(lambda: self._loaded, "the page has loaded")
+        """Navigate, and wait until this document has loaded: the load event of the one before may come late."""
+        loader = self.call("Page.navigate", url=address)["loaderId"]
+        self.wait_until(lambda: self._loaded == loader, "the page has loaded")
 
     def js(self, expression: str) -> Any:
         """What an expression is, as plain data."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
+        return _value_of(self.call("Runtime.evaluate", expression=expression, **_AS_DATA))
 
     def press(self, key: str, text: str = "") -> None:
         code = {"Enter": 13, "Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}.get(key, 0)
@@ -152,7 +165,15 @@ class Browser:
             self._receive(0.05)
 
     def wait_for(self, expression: str) -> None:
-        self.wait_until(lambda: self.js(expression), expression)
+        self.wait_until(lambda: self._holds(expression), expression)
+
+    def _holds(self, expression: str) -> bool:
+        """Return whether an expression is true; not while the page gives way to another."""
+        answer = self._answer("Runtime.evaluate", expression=expression, **_AS_DATA)
+        if answer.get("error", {}).get("message") in _GIVES_WAY:
+            return False
+        assert "error" not in answer, answer["error"]
+        return bool(_value_of(answer["result"]))
 
     def picture(self, file: Path, *, whole: bool = True) -> None:
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
