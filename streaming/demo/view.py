@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from coordinator_model.wording import counted
 from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES, Scenario
 from streaming.demo.screen_state import Note, ScreenState, now_us
 from streaming.demo.verdicts import FindingJson, Sighting, Truth, Verdict, about_group, judge, micros
@@ -284,15 +285,16 @@ def _closing_lines(outcome: ScenarioOutcome) -> list[Text]:
         _verdict_line(*_healthy_line(outcome)),
     ]
     expected = {(line.trouble.expected.rule, line.trouble.expected.group) for line in outcome.lines}
-    others = [
-        sighting.finding for sighting in outcome.findings if (sighting.finding["rule"], sighting.finding["group"]) not in expected
-    ]
-    others = [finding for finding in others if finding["group"] != HEALTHY_GROUP]
-    if others:
-        listed = ", ".join(
-            sorted({f"{finding['rule']} {finding['name']} ({finding['group'] or 'no group'})" for finding in others})
-        )
-        lines.append(Text(f"  also found: {listed}", "dim"))
+    faulty = {group for _, group in expected}
+    effects, unexplained = set[str](), set[str]()
+    for finding in (sighting.finding for sighting in outcome.findings):
+        group = finding["group"]
+        if (finding["rule"], group) not in expected and group != HEALTHY_GROUP:
+            (effects if group in faulty else unexplained).add(f"{finding['rule']} {finding['name']} ({group or 'no group'})")
+    if effects:
+        lines.append(Text(f"  also found in the groups with a fault, as its effects: {', '.join(sorted(effects))}", "dim"))
+    if unexplained:
+        lines.append(Text(f"  also found, and explained by no fault: {', '.join(sorted(unexplained))}", "yellow"))
     lines.append(Text(f"  duration {_clock(outcome.took_s)}", "dim"))
     return lines
 
@@ -304,7 +306,7 @@ def _healthy_line(outcome: ScenarioOutcome) -> tuple[bool, str]:
     if not outcome.about_healthy:
         return True, f"no finding about the healthy group {HEALTHY_GROUP} (generation {generation})"
     listed = ", ".join(f"{finding['rule']} {finding['name']}" for finding in outcome.about_healthy)
-    return False, f"{len(outcome.about_healthy)} findings about the healthy group {HEALTHY_GROUP}: {listed}"
+    return False, f"{counted(len(outcome.about_healthy), 'finding')} about the healthy group {HEALTHY_GROUP}: {listed}"
 
 
 def _verdict_line(good: bool, text: str) -> Text:  # noqa: FBT001 - the first element of a (good, text) pair

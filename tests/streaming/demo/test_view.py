@@ -91,13 +91,15 @@ def test_the_summary_of_a_failure_says_what_is_missing_and_what_is_too_much():
     wrong.finding["client_id"] = "somebody-else"
     noise = sighting(group=HEALTHY_GROUP, rule="R-06", name="rebalance storm")
     stray = sighting(group="search", rule="R-01", name="join phase overdue")
-    screen_state = state_with(meeting(TROUBLES[0]), wrong, noise, stray)
+    blind = sighting(group="", rule="V-04", name="capture incomplete")
+    screen_state = state_with(meeting(TROUBLES[0]), wrong, noise, stray, blind)
     text = printed(view.summary(view.outcome(lines_of(screen_state), screen_state, 90.0), 160))
     assert "✘ 1 of 7 faults found" in text
     assert "names somebody-else" in text
     assert "no finding of R-02 about group search" in text
-    assert f"✘ 1 findings about the healthy group {HEALTHY_GROUP}: R-06 rebalance storm" in text
-    assert "also found: R-01 join phase overdue (search)" in text
+    assert f"✘ 1 finding about the healthy group {HEALTHY_GROUP}: R-06 rebalance storm" in text
+    assert "also found in the groups with a fault, as its effects: R-01 join phase overdue (search)\n" in text
+    assert "also found, and explained by no fault: V-04 capture incomplete (no group)\n" in text
 
 
 def test_a_healthy_group_that_was_never_seen_is_no_success():
