@@ -14,7 +14,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.coordinator_changes import GenerationFailed, InternalError
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Generation
-from coordinator_model.rules.base import Breach, FrameRule, whom
+from coordinator_model.rules.base import Breach, FrameRule, asker_text
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import UNKNOWN_SERVER_ERROR
 from coordinator_model.wording import a_or_an, counted
@@ -34,10 +34,9 @@ SHRINK: Final = (
 
 def _internal_error(group: ClassicGroup, internal: InternalError) -> Breach:
     exchange = internal.exchange
-    asker = f"member {exchange.member_id} " if exchange.member_id else ""
     return Breach.of_sender(
         exchange,
-        f"Broker {exchange.broker} answered {a_or_an(API_NAMES[exchange.api_key])} of {asker}{whom(exchange.actor)} in group "
+        f"Broker {exchange.broker} answered {a_or_an(API_NAMES[exchange.api_key])} of {asker_text(exchange)} in group "
         f"{group.name} with an internal error.",
         f"{API_NAMES[exchange.api_key]} answered {error_name(-1)}",
         (request_evidence(exchange), response_evidence(exchange, -1)),

@@ -10,7 +10,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.coordinator_changes import heard
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, Generation
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, who, whom
+from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, asker_text, who
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.wording import a_or_an, seconds
@@ -34,10 +34,9 @@ def _unanswered(group: ClassicGroup) -> Iterator[Due]:
 
 
 def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
-    asker = f"member {waiting.member_id} " if waiting.member_id else ""
     return lambda: Breach.of_sender(
         waiting,
-        f"The broker {waiting.broker} has not answered {a_or_an(API_NAMES[waiting.api_key])} of {asker}{whom(waiting.actor)} in group "
+        f"The broker {waiting.broker} has not answered {a_or_an(API_NAMES[waiting.api_key])} of {asker_text(waiting)} in group "
         f"{group.name} for {seconds(_HANGS_US)}, and the connection is open.",
         f"no answer to {a_or_an(API_NAMES[waiting.api_key])}, which is answered at once",
         (request_evidence(waiting),),
