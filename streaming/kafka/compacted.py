@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, TopicPartition
 
 from streaming.kafka.acls import not_readable
-from streaming.kafka.clients import LastingConsumer
+from streaming.kafka.clients import LastingConsumer, reason_of
 from streaming.kafka.credentials import Credentials
 from streaming.kafka.topics import SetupError
 from streaming.kafka.watermarks import bounds_of
@@ -205,7 +205,7 @@ class CompactedReader:
             try:
                 found = self._consumer.client.list_topics(topic, timeout=self._reach_timeout_s).topics[topic]
             except KafkaException as error:
-                raise SetupError(self._not_readable(topic, error.args[0].str())) from None
+                raise SetupError(self._not_readable(topic, _no_answer(error))) from None
             if found.error is not None:
                 missing = found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
                 why = "it does not exist" if missing else not_readable(self._properties(), topic, found.error)
@@ -229,7 +229,7 @@ class CompactedReader:
         try:
             found = self._consumer.client.offsets_for_times(asked, timeout=self._reach_timeout_s)
         except KafkaException as error:
-            raise SetupError(self._not_readable(asked[0].topic, error.args[0].str())) from None
+            raise SetupError(self._not_readable(asked[0].topic, _no_answer(error))) from None
         for place in found:
             key = (place.topic, place.partition)
             self._next[key] = place.offset if place.offset >= 0 else self.ends[key]  # nothing is as new as that
@@ -263,3 +263,7 @@ class CompactedReader:
         if not self.in_trouble:
             self.in_trouble = True
             self._trouble(f"Kafka at {self._properties().get('bootstrap.servers')}: {reason}")
+
+
+def _no_answer(error: KafkaException) -> str:
+    return f"Kafka does not answer ({reason_of(error)}); check that a broker runs there, and the security settings"
