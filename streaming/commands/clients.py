@@ -40,8 +40,8 @@ def clients(
 ) -> None:
     """List the clients of all groups with the API versions that they speak to coordinators, the oldest first.
 
-    That is who has to be upgraded before the brokers are: Kafka 4.0 dropped old versions (KIP-896). Those that are
-    members are listed; of a capture all that are in it. Below stands which defects their releases are known to have.
+    Upgrade these clients before the brokers: Kafka 4.0 dropped old versions (KIP-896). The monitor lists clients that are members, a
+    capture all that are in it. Below the list are the known defects of their releases.
 
     rebalance-monitor clients --config monitor.toml
 

@@ -49,13 +49,11 @@ def demo(
 
     Exit status: 0 if all faults were found and the healthy group had no finding, 1 if not, 2 if something could not be started.
 
-    Examples:
-      rebalance-monitor demo
+    rebalance-monitor demo
 
-      rebalance-monitor demo --duration 3m --keep
+    rebalance-monitor demo --duration 3m --keep
 
-      rebalance-monitor demo --plain | tee demo.log
-
+    rebalance-monitor demo --plain | tee demo.log
     """
     # Imported late: --help and an invalid option need not load Kafka's libraries.
     from confluent_kafka import KafkaException  # noqa: PLC0415

@@ -24,9 +24,9 @@ def topics(
 
     rebalance-monitor topics --config monitor.toml --partitions 8
 
-    The options are for the mirror topic; those of the results are created as [topics] in the configuration says, even with
-    topics.create = false, which is for the other processes. What exists stays as it is; how a mirror topic differs is printed.
-    Needs the right Create, so that the other processes do not.
+    The options are for the mirror topic. The topics of the results are created as [topics] in the configuration says; topics.create = false
+    keeps only the other commands from creating them. What exists stays as it is; how a mirror topic differs is printed.
+    Run it with the right Create, which the other commands then do not need.
     """
     try:
         for sentence in _create(load(config), MirrorTopic(partitions, replication_factor, retention_hours)):

@@ -198,8 +198,9 @@ def rebalances(
 
     rebalance-monitor rebalances --config monitor.toml --group orders --json | jq .cost_member_seconds
 
-    The cost is in member-seconds: the time in which members did not consume, added up. Topic rebalance-events keeps a week of them. If the
-    monitor asks for lag, so is for the newest of each group how much lag it built up, and after what time that was gone.
+    The cost is in member-seconds: the time in which members did not consume, added up. The topic rebalance-events keeps rebalances for a
+    week. If the monitor asks for lag (lag.enabled), the newest rebalance of each group also has how much lag it built up, and how long it
+    took until that was gone.
     """
     (published,) = _read(config, bootstrap_server, command_config, "events")
     since_s = 0.0 if last_minutes is None else time.time() - last_minutes * 60
