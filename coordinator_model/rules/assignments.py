@@ -255,7 +255,8 @@ A_01 = TimerRule(
     meaning="The leader gave partitions to a member that is not in the group: the coordinator drops the entry, no member reads them.",
     condition="The leader's SyncGroup has an entry for a member id that was not in the member list of its JoinGroup answer.",
     expected="Entries for members of that generation only.",
-    action="Look at the leader's assignor: it mixes up generations or groups.",
+    action="Restart the leader, so that another member assigns. If the finding comes back, replace the leader's assignor "
+    "(partition.assignment.strategy) by a stock one: it mixes up generations or groups.",
     false_alarms="A static member replaced while the leader computed: its new id counts as a member.",
     due=_strangers,
 )
@@ -271,7 +272,8 @@ A_02 = TimerRule(
     condition="The leader's first SyncGroup of a generation has no entry for a member, while another member is given several partitions "
     "of one topic that the member subscribed to.",
     expected="An entry for every member, if only an empty one.",
-    action="Look at the leader's assignor.",
+    action="Restart the leader, so that another member assigns. If the finding comes back, replace the leader's assignor "
+    "(partition.assignment.strategy) by a stock one, or upgrade its library.",
     false_alarms="Some clients name only members to whom they give something: with too few partitions to go round, this is not said. A "
     "leader told to skip the assignment, or one whose group is stable already, is not judged.",
     suppressed_by=("A-08",),
@@ -351,7 +353,7 @@ A_07 = FrameRule(
     meaning="A member believes that it leads the group while another does: its library keeps stale state.",
     condition="A SyncGroup with assignments from a member whose JoinGroup answer at that generation named another leader.",
     expected="Followers send SyncGroup without assignments.",
-    action="Look at the version of that client's library.",
+    action="Restart that client, and upgrade its library if it does so again. The coordinator disregards what it submits.",
     false_alarms="A static leader that returned under a new id still leads. Silent when JoinGroup answers contradict each other.",
     checks={SyncAsked: _follower_submits},
 )

@@ -392,7 +392,8 @@ C_11 = FrameRule(
     meaning="An answer was paired with a request that it does not answer: nothing that it says can be believed.",
     condition="The correlation id in an answer is not that of the request it is said to answer.",
     expected="Equal correlation ids: a broker answers each connection in order.",
-    action="Check the capture of the connection, and any proxy between client and broker.",
+    action="Check the capture of the connection named (two captures of one connection, lost packets), and any proxy between client "
+    "and broker. The group is learned again by itself.",
     false_alarms="None known.",
     checks={Mismatched: _mismatched},
 )

@@ -154,7 +154,7 @@ def _claims(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
     )
 
 
-_REPORT = "Keep the frames and the coordinator's log of that moment, and report them."
+_REPORT = "Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them."
 
 E_01 = FrameRule(
     id="E-01",
@@ -237,7 +237,7 @@ E_07 = FrameRule(
     meaning="A client forgets that it is a member; each join drops what it owned.",
     condition="A member joined with epoch 0 at least three times within a minute, and had neither left nor been refused between.",
     expected="One join; heartbeats at the epoch that it returned.",
-    action="Look at that client's log and its library's version.",
+    action="Read that client's log for why it joins anew, stop it if others lose partitions to it, and upgrade its library.",
     false_alarms="A client that loses its connections in quick succession.",
     checks={JoinedAgain: _joins_again},
 )

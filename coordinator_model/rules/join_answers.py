@@ -220,7 +220,8 @@ P_05 = FrameRule(
     meaning="No member computes an assignment for the leader; the group may run into the sync timer.",
     condition="The leader's JoinGroup answer lists members, and not the leader.",
     expected="The leader is one of the members.",
-    action="Keep the frames and the coordinator's log.",
+    action="Restart the leader named: the next generation may list it. Keep the frames and the coordinator's log of that moment, "
+    "and report them.",
     false_alarms="None known.",
     checks={JoinAnswered: _leader_missing},
 )
@@ -235,7 +236,8 @@ P_06 = FrameRule(
     meaning="Members act on different leaders or protocols within one generation: split leadership.",
     condition="Two JoinGroup successes at one generation, waiting at the same time, name different leaders or protocols.",
     expected="All answers of one completion agree.",
-    action="Treat as split brain: freeze the group, keep the coordinators' logs.",
+    action="Stop the group's consumers, since two leaders may give away the same partitions. Keep the coordinators' logs; find out "
+    "which brokers act as coordinator, and whether a proxy rewrites answers.",
     false_alarms="A static leader that returned under a new id; a generation issued again after a failover, whose answers do not overlap.",
     checks={JoinAnswered: _replies_disagree},
 )

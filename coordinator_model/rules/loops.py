@@ -267,7 +267,8 @@ R_06 = FrameRule(
     "explains, four a member (six a Connect worker) and two (warning). An error if the group was outside Stable for half of the last 15 "
     "minutes, or if one client started ten of the latest twenty and half of them. Generations that begin in an empty group do not count.",
     expected="A generation lasts for hours; deployments aside.",
-    action="Look at what started them and at the reasons that clients give; act on the most frequent.",
+    action="Begin with what started most of them, which is named: read the log of that client at these times. Where it is a "
+    "deployment or an autoscaler, let it change fewer members at a time.",
     false_alarms="A deployment that takes more than 15 minutes and keeps the group busy for most of them.",
     suppressed_by=("R-07", "R-24", "R-25", "R-26", "R-27", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
     checks={Rebalanced: _storm},

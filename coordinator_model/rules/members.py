@@ -318,7 +318,7 @@ M_04 = FrameRule(
     meaning="A client made up its member id, or took it from another group.",
     condition="A JoinGroup with a member id that was not issued since the group's generation 1 was refused with UNKNOWN_MEMBER_ID.",
     expected="The first JoinGroup has an empty member id; the coordinator hands one out.",
-    action="Fix that client.",
+    action="Upgrade or replace that client's library, or mend the code that sets its member id: a first JoinGroup has none.",
     false_alarms="Ids issued before the capture began: judged only a session timeout after the group's birth was seen. "
     "Groups of the new type let clients choose their id: not judged.",
     checks={Invented: _invented},
@@ -333,7 +333,8 @@ M_05 = FrameRule(
     meaning="The client never joins, and each id that it leaves unused keeps join phases open until it expires.",
     condition="A JoinGroup without a member id on a connection that was given at least two ids, which still hold, and used neither.",
     expected="After MEMBER_ID_REQUIRED the client sends JoinGroup with the id that it was given (KIP-394).",
-    action="Upgrade that client.",
+    action="Stop that client, so that the group no longer waits for its ids, and upgrade its library: it has to repeat the "
+    "JoinGroup with the id that it was given (KIP-394).",
     false_alarms="Ids issued within the last half second may yet be used. A process that crashes in between comes on a new connection.",
     suppressed_by=("R-09",),
     checks={IdUnused: _unused},
@@ -349,7 +350,8 @@ M_06 = FrameRule(
     condition="A JoinGroup v4 or later without member id and instance id succeeded; or MEMBER_ID_REQUIRED to an older one, to one with a "
     "member id, or to one with an instance id.",
     expected="From v4 on, a dynamic member without an id is told MEMBER_ID_REQUIRED first, and no other member is (KIP-394).",
-    action="Look for a proxy that changes API versions.",
+    action="Look for a proxy between that client and the broker that changes API versions. If there is none, keep the frames and "
+    "the broker's log, and report them.",
     false_alarms="None known.",
     checks={IdMishandled: _mishandled},
 )

@@ -270,7 +270,8 @@ P_07 = FrameRule(
     "to this request, in any state of the group that the frames leave possible. Each row that gives it is named, with the frame that "
     "excludes it. What frames cannot show (rights, disks, limits) is always possible.",
     expected="One of the codes in these tables; 'rebalance-monitor protocol' prints them.",
-    action="Look at what is between client and broker.",
+    action="Look for a proxy or a gateway between that client and the broker named, and connect the client past it. If there is "
+    "none, keep the frames and the broker's log, and report them with its version.",
     false_alarms="Codes that this release does not know pass, if they are at most 50 above the highest that it knows. Codes that a valid "
     "member may be refused with are left to G-03, M-03 and S-09, which wait for what shows that it was valid.",
     suppressed_by=("C-11",),
@@ -301,10 +302,11 @@ P_09 = FrameRule(
     severity=Severity.WARNING,
     certainty=Certainty.CERTAIN,
     blame=Blame.CLIENT,
-    meaning="A client uses a version that the broker does not: It cannot make progress.",
+    meaning="A client uses a version that the broker does not know: it cannot make progress.",
     condition="A request of the group was answered UNSUPPORTED_VERSION.",
     expected="A version within the range of the broker's ApiVersions answer.",
-    action="Upgrade or configure the client; with static members, finish the upgrade of the cluster's metadata version.",
+    action="Upgrade that client if it is older than the broker, or configure it for the broker's release if it is newer. With "
+    "static members, finish the upgrade of the cluster's metadata version.",
     false_alarms="None known.",
     checks={Failed: _version_refused},
 )
@@ -334,7 +336,7 @@ P_13 = FrameRule(
     meaning="The broker cannot tell which topics the group subscribes to, and may let its offsets expire; other members may fail.",
     condition="In a group of protocol type consumer a subscription or an assignment that does not parse as version 0 of its kind.",
     expected="The consumer protocol's subscription and assignment.",
-    action="Look at that client's library.",
+    action="Read that client's log, upgrade its library, and look at its own assignor if it has one: it is what writes these bytes.",
     false_alarms="Other protocol types carry what they like and are not read; nor is what comes behind the fields of version 0.",
     checks={Unparsable: _undecodable},
 )

@@ -8,7 +8,7 @@ an error only if all of them are known.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -39,8 +39,20 @@ from coordinator_model.rules.sync_phase import R_02, R_03, R_04
 from coordinator_model.rules.waiting import awaited_members, processed_since
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
-from coordinator_model.wording import counted, plural, seconds, some
+from coordinator_model.wording import clock, counted, plural, seconds, some
 
+_WAKE_OR_RESTART: Final = (
+    "Look at the processes of the members named. Take a thread dump of one that runs: what blocks its poll loop? Restart it if it hangs. "
+    "One that died is waited for until its session ends."
+)
+_FIND_THE_CLIENTS: Final = (
+    "Find the clients named: they asked for a member id and did not join with it, as one does that crashes or gives up at its start. The "
+    "phase ends when these ids expire."
+)
+_RESTART_THE_BROKER: Final = (
+    "Keep the coordinator's log and a thread dump of it: it should have ended the phase by itself. If the group does not go on, restart "
+    "that broker: another takes the group over, and all join anew."
+)
 _RETRY_US = 2_000_000  # a client that lost its connection repeats its request within this, on a new one
 
 
@@ -85,7 +97,7 @@ def _join_overdue(group: ClassicGroup) -> Iterator[Due]:
     missing = awaited_members(group)
 
     def describe(severity: Severity) -> Breach:
-        return _join_breach(group, [one for _, one in sorted(waiting, key=_by_age)], missing, patience, severity)
+        return _join_breach(group, sorted(waiting, key=_by_age), missing, patience, severity)
 
     told = missing and all(_stalls(member, group) for member in missing)
     if not told and not any(_blocking_ids(group)):  # else reports it
@@ -101,28 +113,30 @@ def _by_age(waiting: tuple[int, Exchange]) -> tuple[int, int]:
 
 
 def _join_breach(
-    group: ClassicGroup, waiting: list[Exchange], missing: list[Member], patience: WaitLimits, severity: Severity
+    group: ClassicGroup, waiting: list[tuple[int, Exchange]], missing: list[Member], patience: WaitLimits, severity: Severity
 ) -> Breach:
     if missing:
-        blocked = f"it waits for {some([who(member) for member in missing], 5)}"
+        blocked, action = f"for {some([who(member) for member in missing], 5)}", _WAKE_OR_RESTART
     elif group.issued:
         issued = ", ".join(f"{id_} (client {pending.actor.client_id})" for id_, pending in list(group.issued.items())[:3])
-        blocked = f"every known member has asked; ids issued and not used: {issued}"
+        blocked, action = f"although every known member has asked; ids issued and not used: {issued}", _FIND_THE_CLIENTS
     else:
-        blocked = "every known member has asked"
+        blocked, action = "although every known member has asked", _RESTART_THE_BROKER
     overdue = severity is Severity.ERROR
-    stage = "is overdue: the coordinator should have ended it" if overdue else "drags on"
-    count = len(waiting)
+    limit = "should have ended after" if overdue else "may last"
+    count, (since_us, oldest) = len(waiting), waiting[0]
+    wait = "request waits," if count == 1 else "requests wait, the first"
     return Breach(
         "",
-        f"The join phase of group {group.name} {stage}; {count} JoinGroup {plural(count, 'request')} "
-        f"wait{'s' if count == 1 else ''}, allowed {seconds(patience.us)}, {_source(patience)}; {blocked}.",
+        f"Group {group.name} is in a join phase that {limit} {seconds(patience.us)}, {_source(patience)}: {count} JoinGroup {wait} since "
+        f"{clock(since_us)}, {blocked}.",
         f"{count} unanswered JoinGroup {plural(count, 'request')}, the oldest since before "
         f"{'the timeout' if overdue else 'half time'}",
-        (request_evidence(waiting[0]),),
+        (request_evidence(oldest),),
         generation=group.generation,
         blame=Blame.CLIENT if (missing or group.issued) and not overdue else Blame.BROKER,
         certainty=None if patience.known else Certainty.HEURISTIC,
+        action=_RESTART_THE_BROKER if overdue else action,
         **about_one(missing),
     )
 
@@ -306,7 +320,8 @@ R_01 = TimerRule(
     condition="A JoinGroup waits for longer than half of the largest rebalance timeout of the members, plus 2 s and a tenth (warning: it "
     "names who is missing), or for longer than all of it (error: the coordinator should have ended the phase).",
     expected="The coordinator ends the join phase when every member has rejoined, at the latest after the largest rebalance timeout.",
-    action="Act on the member named as missing; if none is missing, or the phase is overdue, look at the coordinator.",
+    action="It depends on what the phase waits for, and is said with each finding: for members, for ids that nobody used, or for the "
+    "coordinator alone.",
     false_alarms="When not every member's rebalance timeout was seen, twice the largest known is taken and it stays a heuristic warning. "
     "A rebalance timeout beyond ten minutes counts as ten, and gives a warning only.",
     suppressed_by=("C-04", "C-05", "C-13", "G-12"),

@@ -321,7 +321,8 @@ R_14 = TimerRule(
     "(warning). An error of the broker if it still accepts the member after twice the time, a tenth and 2 s: it may have loaded the group "
     "anew between two frames. Each answer that takes more starts the time again, as it does for the coordinator.",
     expected="A heartbeat that no longer lists them, as soon as the rebalance listener has returned.",
-    action="Look at the rebalance listener and the poll loop of that client.",
+    action="Take a thread dump of that client: look at its rebalance listener and its poll loop. Restart it if it hangs: "
+    "others get its partitions once it has left, or its session has ended.",
     false_alarms="None known. Where the timeout was not seen, the rule rests.",
     due=_revocations,
 )
@@ -336,7 +337,8 @@ R_15 = TimerRule(
     "acknowledged, a tenth and 2 s, and each of these was told to give up more within half of its rebalance timeout: else R-14 reports it. "
     "Or for 20 s (standstill_ms) while at least two dead members, whose connections ended, keep partitions.",
     expected="Partitions within a rebalance timeout.",
-    action="Look at the member that holds them, which is named.",
+    action="Act on the member that holds them, which is named: take a thread dump, look at its rebalance listener and poll loop, "
+    "and restart it if it hangs.",
     false_alarms="More members than partitions: no frame shows what a member is to get.",
     suppressed_by=("R-14",),
     due=_starves,

@@ -396,7 +396,8 @@ S_08 = FrameRule(
     meaning="A static member that leaves on closing has none of the benefits of static membership.",
     condition="A LeaveGroup with the id of a static member was granted to the same client id on the same host.",
     expected="A static member goes silent when it stops, and comes back under its instance id.",
-    action="Check that client library; some let one choose whether to leave on closing.",
+    action="Set that client not to leave on closing, where its library lets one choose; else group.instance.id gains nothing, and "
+    "can be removed.",
     false_alarms="A tool that runs on the same host under the same client id.",
     checks={LeftByItself: _left_by_itself},
 )
@@ -411,7 +412,8 @@ S_09 = FrameRule(
     condition="FENCED_INSTANCE_ID to the latest holder of an instance id while nobody asked for it, and then an answer that shows it as "
     "the holder still, or one that it had replaced.",
     expected="Only who was replaced is fenced.",
-    action="Restart the client.",
+    action="Restart the client: it stopped for good, and its partitions are idle. Keep the frames and the coordinator's log of that "
+    "moment, and report them.",
     false_alarms="A replacement that could not be written is undone: not judged while one was asked for.",
     suppressed_by=("C-05",),
     checks={Contradicted: _owner_fenced},

@@ -194,7 +194,8 @@ R_20 = FrameRule(
     condition="A member's heartbeat asks for it, or answers have status 4 although no such request was seen within an hour. Critical if "
     "another member asks within an hour: the application was restarted, and fails again.",
     expected="An application that runs.",
-    action="Read the log of the member named.",
+    action="Read the log of the member named: it holds the exception that it took for fatal. Mend its cause before the application "
+    "starts again, or it stops again.",
     false_alarms="None known.",
     checks={ShutdownAsked: _shutdown, StatusTold: _told_to_stop},
     quiet_times=15,

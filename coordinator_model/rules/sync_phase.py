@@ -141,7 +141,8 @@ R_02 = TimerRule(
     condition="The leader received the generation, its connection lives, and it sent no SyncGroup: a warning at half the rebalance "
     "timeout, an error past it.",
     expected="The leader sends its assignment with SyncGroup as soon as it has the member list.",
-    action="Take a thread dump of the leader: look at its assignor and its metadata requests.",
+    action="Take a thread dump of the leader: look at its assignor and its metadata requests. Restart it if it hangs: "
+    "the coordinator removes it only at its rebalance timeout, and brokers before 2.8.1 never.",
     false_alarms="Only heuristic while no SyncGroup of another member waits and nobody is served at the generation. A leader whose "
     "connection ended is a T-04. A static leader replaced before JoinGroup v9 does not know that it leads.",
     due=_leader_not_syncing,
@@ -157,7 +158,8 @@ R_03 = TimerRule(
     meaning="A member joined and does not fetch its assignment; its partitions are idle and it will be removed although it heartbeats.",
     condition="A follower received the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it (error).",
     expected="A member sends SyncGroup right after its JoinGroup was answered.",
-    action="Look at that client's rebalance callback and deserialiser.",
+    action="Take a thread dump of that client: it hangs between the answer to its JoinGroup and its SyncGroup, most often in a "
+    "rebalance callback. Restart it to give its partitions away now.",
     false_alarms="A JoinGroup answer lost between the capture and the client. Only heuristic while nobody else is served at the "
     "generation.",
     due=_follower_not_syncing,

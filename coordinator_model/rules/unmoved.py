@@ -120,7 +120,8 @@ R_25 = TimerRule(
     "the clients (KIP-800), which is no failure; or the leader asked for all of them; or different members did. Only noted if no member "
     "stopped meanwhile.",
     expected="A rebalance follows a change of members or partitions.",
-    action="Find what coincided with them; no member is to blame for answering to it.",
+    action="Compare the times named with what happened outside the group: a proxy or load balancer that closes idle connections, "
+    "restarts of brokers, changes of topics. Members only answer to it; restarting them does not help.",
     false_alarms="One member that asks each time by itself is R-07. Rebalances whose beginning was not captured do not count.",
     suppressed_by=("R-10", "R-17", "R-27", "C-04", "C-05"),
     quiet_times=5,

@@ -7,6 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
+from coordinator_model.rules.base import who
 from coordinator_model.rules.waiting import processed_since
 from tests.coordinator_model.classic import complete, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Asked, Client, Conversation
@@ -31,7 +32,11 @@ def test_R_01_warns_at_half_time_and_names_the_missing(talk: Conversation) -> No
     finding = talk.the("R-01")
     assert finding.severity is Severity.WARNING
     assert finding.member_id == b.member_id
-    assert b.member_id in finding.summary
+    assert finding.summary.startswith(
+        "Group g is in a join phase that may last 20.0 s, the largest rebalance timeout of the members: 1 JoinGroup request waits, since "
+    )
+    assert finding.summary.endswith(f", for {who(group_of(talk).members[b.member_id])}.")
+    assert finding.action.startswith("Look at the processes of the members named.")
 
 
 def test_R_01_becomes_an_error_past_the_rebalance_timeout(talk: Conversation) -> None:
@@ -183,7 +188,8 @@ def test_R_01_blames_the_broker_once_the_phase_is_overdue(talk: Conversation) ->
     finding = talk.the("R-01")
     assert finding.severity is Severity.ERROR
     assert finding.blame is Blame.BROKER
-    assert "largest rebalance timeout" in finding.summary
+    assert "join phase that should have ended after 20.0 s, the largest rebalance timeout of the members" in finding.summary
+    assert finding.action.startswith("Keep the coordinator's log")
     assert finding.member_id == b.member_id
 
 
@@ -266,6 +272,7 @@ def test_R_01_names_ids_that_nobody_used_when_they_are_not_what_blocks(talk: Con
     talk.ask_join(a)
     talk.wait(30_000)
     assert c.member_id in talk.the("R-01").summary
+    assert talk.the("R-01").action.startswith("Find the clients named")
     assert talk.rules() == ["R-01"]
 
 
