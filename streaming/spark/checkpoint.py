@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     AFolder = TypeVar("AFolder", bound="Folder")
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Raised when the query's state has other columns, or other keys: only a migration can then read that of an earlier release."""
 
 RESET: Final = "rebalance-monitor checkpoint reset"

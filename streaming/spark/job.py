@@ -1,11 +1,11 @@
 """The Spark queries: rows of the mirror topic → one Coordinator per partition → rows of the result topics, and nothing else.
 
-State is keyed by mirror partition: ``applyInPandasWithState`` costs wall time per key and batch, whatever the rows, and offsets of
-one partition are contiguous, so that the model itself sees a repeat or a hole (``docs/decisions.md``). What is done with the rows
-of a partition is in ``streaming.spark.worker``.
+The partitions are dealt out to *lanes*. A lane has one key of state, which holds the models of all its partitions:
+``applyInPandasWithState`` costs wall time per key and batch, whatever the rows (``docs/decisions.md``). What is done with the rows
+of a lane is in ``streaming.spark.worker``.
 
-The partitions are dealt out to *lanes*, each a query of its own. Within a batch Spark and Python take turns: all rows of a task are sorted
-before the first goes to Python. So one lane leaves half of two cores idle, and a second one uses them.
+Each lane is a query of its own. Within a batch Spark and Python take turns: all rows of a task are sorted before the first goes to Python.
+So one lane leaves half of two cores idle, and a second one uses them.
 
 The traps. *Models live in Python workers*, and Spark hands a task to whichever worker is idle. It keeps a pool of workers for each
 environment, though, so each lane names itself in its own: in a pool of one, the worker is always the one that has the model.
@@ -32,7 +32,7 @@ from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, Outputs, Replay
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from coordinator_model.settings import Settings
@@ -109,16 +109,19 @@ def start(
     """
     replay = stateful(config, model=model, settings=settings, partitions=partitions)
     spark.sparkContext.environment[_LANE] = str(lane)
-    results = (
-        records_of(spark, config, lane, partitions)
-        .groupBy("partition")
-        .applyInPandasWithState(replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout)
+    results = by_lane(records_of(spark, config, lane, partitions), config).applyInPandasWithState(
+        replay, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout
     )
     return write(results, config, lane)
 
 
+def by_lane(rows: DataFrame, config: MonitorConfig) -> GroupedData:
+    """All rows of a lane under its one key. That is computed, since Spark groups by no constant."""
+    return rows.withColumn("lane", F.col("partition") % config.job.lanes).groupBy("lane")
+
+
 def stateful(config: MonitorConfig, *, model: type[Model], settings: Settings, partitions: int) -> Replay:
-    """What is done with the rows of a partition; parameters as for :func:`start`."""
+    """What is done with the rows of a lane; parameters as for :func:`start`."""
     return Replay(
         topic=config.topics.mirror,
         outputs=Outputs(

@@ -22,10 +22,10 @@ from coordinator_model.snapshots import SnapshotError, next_offset, unpack_parti
 from streaming.kafka.topics import SetupError
 from streaming.spark import checkpoint
 from streaming.spark.session import reason
-from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, OutputRow
+from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, OutputRow, packed, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import Row, SparkSession
@@ -41,7 +41,7 @@ def snapshots(spark: SparkSession, folder: Path) -> dict[int, bytes]:
     :raises coordinator_model.snapshots.SnapshotError: when one of them is none, or gone.
     """
     _ = spark.streams.active  # brings up Spark's coordinator of state stores, without which none can be read
-    blobs = [_blob(row.asDict(), folder) for lane in checkpoint.lanes_in(folder) for row in _rows(spark, lane)]
+    blobs = [blob for lane in checkpoint.lanes_in(folder) for row in _rows(spark, lane) for blob in _blobs(row.asDict(), folder)]
     return {unpack_partition(blob)[0]["partition"]: blob for blob in blobs}
 
 
@@ -53,12 +53,17 @@ def _rows(spark: SparkSession, query: Path) -> list[Row]:
     return rows
 
 
-def _blob(row: dict[str, Any], folder: Path) -> bytes:
-    """The snapshot of a state row: as bytes, or as base64 in the second format; the third and fourth name a file of it."""
+def _blobs(row: dict[str, Any], folder: Path) -> Iterable[bytes]:
+    """The snapshots of a state row.
+
+    Up to the fifth format it has one: as bytes, or as base64 in the second; the third and fourth name a file of it.
+    """
+    if "snapshots" in row:
+        return unpacked(bytes(row["snapshots"])).values()
     if "snapshot" not in row:
-        return _from_file(folder / "models" / str(row["partition"]), row.get("base", row["sequence"]))
+        return [_from_file(folder / "models" / str(row["partition"]), row.get("base", row["sequence"]))]
     snapshot = row["snapshot"]
-    return base64.b64decode(snapshot) if isinstance(snapshot, str) else bytes(snapshot)
+    return [base64.b64decode(snapshot) if isinstance(snapshot, str) else bytes(snapshot)]
 
 
 def _from_file(folder: Path, sequence: int) -> bytes:
@@ -79,19 +84,20 @@ def write(spark: SparkSession, folder: Path, found: Mapping[int, bytes], *, topi
         mine = {partition: blob for partition, blob in found.items() if partition % lanes == lane}
         if mine:
             try:
-                _write(spark, folder, checkpoint.of_lane(folder, lane), mine, topic)
+                _write(spark, folder, lane, mine, topic)
             except (PySparkException, Py4JError) as error:
                 raise SetupError(f"Spark cannot write the state in {folder}: {reason(str(error))}") from None
 
 
-def _write(spark: SparkSession, folder: Path, query: Path, found: Mapping[int, bytes], topic: str) -> None:
-    carried, columns = folder / _CARRIED, "partition int, snapshot binary"
-    spark.createDataFrame([(partition, bytearray(blob)) for partition, blob in found.items()], columns).write.parquet(str(carried))
+def _write(spark: SparkSession, folder: Path, lane: int, found: Mapping[int, bytes], topic: str) -> None:
+    query, carried = checkpoint.of_lane(folder, lane), folder / _CARRIED
+    columns = f"lane int, {STATE_SCHEMA}"
+    spark.createDataFrame([(lane, bytearray(packed(found)))], columns).write.parquet(str(carried))
     running = (
         spark.readStream.schema(columns)
         .parquet(str(carried))
         .coalesce(1)
-        .groupBy("partition")
+        .groupBy("lane")
         .applyInPandasWithState(_taken_over, OUTPUT_SCHEMA, STATE_SCHEMA, "update", GroupStateTimeout.NoTimeout)
         .writeStream.format("noop")
         .outputMode("update")
@@ -109,7 +115,7 @@ def _write(spark: SparkSession, folder: Path, query: Path, found: Mapping[int, b
 
 
 def _taken_over(_key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """The stateful function of a query that takes over snapshots."""
+    """The stateful function of a query that takes over a state."""
     for frame in frames:
-        state.update((bytes(frame["snapshot"].iloc[0]),))
+        state.update((bytes(frame["snapshots"].iloc[0]),))
     yield pd.DataFrame(columns=OutputRow._fields)

@@ -1,10 +1,10 @@
-"""What runs in Spark's Python workers: all new rows of one mirror partition in, rows for the result topics out.
+"""What runs in Spark's Python workers: all new rows of one lane in, rows for the result topics out.
 
-State is the snapshot of the partition's model, a row of Spark's state store, written with every batch.
+State is the snapshots of the models of the lane's mirror partitions, one row of Spark's state store, written with every batch.
 
-The trap: a Python worker outlives batches, so it can keep the live model and spare itself the unpacking. But a task may fail half-way and
-be retried, here or in another worker, and a restart begins at the last commit. So a kept model counts only if the committed state is the
-very snapshot that this worker made when it finished with it; else the snapshot is the truth.
+The trap: a Python worker outlives batches, so it can keep the live models and spare itself the unpacking. But a task may fail half-way and
+be retried, here or in another worker, and a restart begins at the last commit. So kept models count only if the committed state is the
+very one that this worker made when it finished with them; else the state is the truth.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ import base64
 import itertools
 import json
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgpack
 import pandas as pd
+import pyarrow as pa
 
+from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Kind
 from streaming.gc_tuning import keep_collections_short
 from streaming.spark.intake import take_in
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from streaming.spark.intake import MirrorRow, Model, Taken
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
-STATE_SCHEMA: Final = "snapshot binary"
+STATE_SCHEMA: Final = "snapshots binary"
 OUTPUT_SCHEMA: Final = "topic string, key string, value string"
 
 
@@ -69,17 +73,24 @@ class _Live(NamedTuple):
     """A model in this worker's memory."""
 
     model: Model
-    snapshot: bytes | None  #: of the committed state; None before the first batch
+    snapshot: bytes = b""
     published: _Status | None = None  #: None in a new worker, which says at once how things are
 
 
-_kept: dict[tuple[str, int], _Live] = {}
-"""By (run id, partition)."""
+class _Kept(NamedTuple):
+    """All models of a lane."""
+
+    state: bytes  #: that holds their snapshots
+    by_partition: dict[int, _Live]
+
+
+_kept: dict[tuple[str, int], _Kept] = {}
+"""By (run id, lane)."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The stateful function: called with all new rows of one partition.
+    """The stateful function: called with all new rows of one lane.
 
     :param partitions: of the mirror topic; None if unknown.
     """
@@ -91,21 +102,29 @@ class Replay:
     run_id: str
     partitions: int | None = None
 
-    def __call__(self, _key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        started = time.perf_counter()
+    def __call__(self, key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         keep_collections_short()
-        rows = in_offset_order(frames)
-        partition: int = rows[0][0]
-        live = self._live(partition, bytes(state.get[0]) if state.exists else None)
+        (lane,) = key
+        models = self._models(lane, bytes(state.get[0]) if state.exists else None)
+        out: list[OutputRow] = []
+        for partition, rows in in_offset_order(frames).items():
+            live = models.get(partition) or _Live(self.model(topic=self.topic, partition=partition, settings=self.settings))
+            models[partition] = self._gone_on(partition, live, rows, out)
+        kept = _Kept(packed({partition: live.snapshot for partition, live in models.items()}), models)
+        state.update((kept.state,))
+        _kept[self.run_id, lane] = kept
+        yield pd.DataFrame(out, columns=OutputRow._fields)
+
+    def _gone_on(self, partition: int, live: _Live, rows: list[MirrorRow], out: list[OutputRow]) -> _Live:
+        """The model of a partition after some rows; what came of them is added to ``out``."""
+        started = time.perf_counter()
         taken = take_in(live.model, rows, self.partitions)
-        out = [*self._told(taken), *self._groups(live.model)]
+        out += [*self._told(taken), *self._groups(live.model)]
         live = live._replace(snapshot=live.model.snapshot())
-        state.update((live.snapshot,))
         if status := _status_due(live):
             live = live._replace(published=status)
             out.append(self._status(partition, live, status.figures, rows, (time.perf_counter() - started) * 1000))
-        _kept[self.run_id, partition] = live
-        yield pd.DataFrame(out, columns=OutputRow._fields)
+        return live
 
     def _told(self, taken: Taken) -> Iterator[OutputRow]:
         """What came of some rows."""
@@ -145,24 +164,52 @@ class Replay:
             "written_ms": time.time_ns() // 1_000_000,
             "records": len(rows),
             "took_ms": round(took_ms, 1),
-            "snapshot_bytes": len(live.snapshot or b""),
+            "snapshot_bytes": len(live.snapshot),
             **figures,
         }
         return OutputRow(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
 
-    def _live(self, partition: int, committed: bytes | None) -> _Live:
-        """The model as the committed state has it.
+    def _models(self, lane: int, committed: bytes | None) -> dict[int, _Live]:
+        """The models as the committed state has them, by partition.
 
-        A kept one is taken out: a failure from here on leaves nothing half-advanced.
+        Kept ones are taken out: a failure from here on leaves nothing half-advanced.
         """
         if _kept and next(iter(_kept))[0] != self.run_id:
             _kept.clear()
-        kept = _kept.pop((self.run_id, partition), None)
+        kept = _kept.pop((self.run_id, lane), None)
         if committed is None:
-            return _Live(self.model(topic=self.topic, partition=partition, settings=self.settings), None)
-        if kept is not None and kept.snapshot == committed:
-            return kept
-        return _Live(self.model.restore(committed, settings=self.settings), committed)
+            return {}
+        if kept is not None and kept.state == committed:
+            return kept.by_partition
+        return {
+            partition: _Live(self.model.restore(snapshot, settings=self.settings), snapshot)
+            for partition, snapshot in unpacked(committed).items()
+        }
+
+
+_COMPRESSION: Final = pa.Codec("zstd", compression_level=1)
+
+
+def packed(snapshots: Mapping[int, bytes]) -> bytes:
+    """Snapshots by partition as the state keeps them.
+
+    In ASCII: Spark hands the state to Python as text, which takes a multiple of the time for any other bytes. Compression takes away what
+    base64 adds.
+    """
+    return base64.b64encode(_COMPRESSION.compress(msgpack.packb(snapshots), asbytes=True))
+
+
+def unpacked(state: bytes) -> dict[int, bytes]:
+    """The snapshots that :func:`packed` was given.
+
+    :raises coordinator_model.snapshots.SnapshotError: when it was given none.
+    """
+    try:
+        stored = pa.BufferReader(base64.b64decode(state, validate=True))
+        snapshots: dict[int, bytes] = msgpack.unpackb(pa.CompressedInputStream(stored, "zstd").read(), strict_map_key=False)
+    except (ValueError, OSError) as error:
+        raise SnapshotError(f"no state of a lane: {error}") from None
+    return snapshots
 
 
 def _status_due(live: _Live) -> _Status | None:
@@ -182,15 +229,16 @@ def _but_ticks(figures: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in figures.items() if name not in {"last_tick_ms", "taps"}} | {"counters": counters}
 
 
-def in_offset_order(frames: Iterator[pd.DataFrame]) -> list[MirrorRow]:
-    """All rows of one key as tuples of :data:`INPUT_COLUMNS` in offset order: Spark promises none."""
-    rows: list[MirrorRow] = []
+def in_offset_order(frames: Iterator[pd.DataFrame]) -> dict[int, list[MirrorRow]]:
+    """All rows of one key, by partition, as tuples of :data:`INPUT_COLUMNS` in offset order: Spark promises none."""
+    by_partition: dict[int, list[MirrorRow]] = defaultdict(list)
     for frame in frames:
-        rows += zip(*(frame[name].tolist() for name in INPUT_COLUMNS), strict=True)
-    offsets = [row[1] for row in rows]
-    if any(after < before for before, after in itertools.pairwise(offsets)):
-        rows.sort(key=lambda row: row[1])
-    return rows
+        for row in zip(*(frame[name].tolist() for name in INPUT_COLUMNS), strict=True):
+            by_partition[row[0]].append(row)
+    for rows in by_partition.values():
+        if any(after[1] < before[1] for before, after in itertools.pairwise(rows)):
+            rows.sort(key=lambda row: row[1])
+    return by_partition
 
 
 def _dumps(value: Any) -> str:

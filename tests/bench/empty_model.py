@@ -37,7 +37,7 @@ class EmptyModel:
         partition, next_offset, records = struct.unpack(">iqq", blob)
         model = cls(topic="", partition=partition, settings=settings)
         model.next_offset = next_offset
-        model.record_counts["records"] = records
+        model.counters["records"] = records
         return model
 
     def snapshot(self) -> bytes:

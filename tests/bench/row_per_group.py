@@ -40,7 +40,8 @@ class GroupReplay:
             model = Coordinator.restore(base64.b64decode(state.get[0]), settings=self.settings)
         else:
             model = Coordinator(topic=self.topic, partition=0, settings=self.settings)
-        for partition, _offset, _timestamp_ms, key, value, envelope in in_offset_order(frames):
+        (rows,) = in_offset_order(frames).values()
+        for partition, _offset, _timestamp_ms, key, value, envelope in rows:
             record = unpack_record(partition=partition, offset=model.next_offset or 0, key=key, value=value, envelope=envelope)
             out += [OutputRow(self.findings, found.id, json.dumps(found.as_json())) for found in model.receive(record)]
         out += [OutputRow(self.groups, group.key, json.dumps(group.as_json())) for group in model.changed_groups()]

@@ -39,13 +39,13 @@ class _State:
 
 
 class ReplayProcessor(StatefulProcessor):
-    """Calls the function with the rows of a partition."""
+    """Calls the function with the rows of a lane."""
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._state = _State(handle.getValueState("snapshot", STATE_SCHEMA))
+        self._state = _State(handle.getValueState("snapshots", STATE_SCHEMA))
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N803
         del timerValues
@@ -61,9 +61,6 @@ class WithProcessor(Monitor):
     def _start_lane(self, lane: int, spark: SparkSession) -> StreamingQuery:
         config = self._config
         replay = job.stateful(config, model=self._model, settings=config.model, partitions=self._partitions)
-        results = (
-            job.records_of(spark, config, lane, self._partitions)
-            .groupBy("partition")
-            .transformWithStateInPandas(ReplayProcessor(replay), OUTPUT_SCHEMA, "update", "none")
-        )
+        rows = job.records_of(spark, config, lane, self._partitions)
+        results = job.by_lane(rows, config).transformWithStateInPandas(ReplayProcessor(replay), OUTPUT_SCHEMA, "update", "none")
         return job.write(results, config, lane)

@@ -1,4 +1,4 @@
-"""What the workers do with the rows of a partition, on Spark's own state object."""
+"""What the workers do with the rows of a lane, on Spark's own state object."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pyspark.sql.types import Row, StructType
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.settings import Settings
+from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Kind, Loss, pack_envelope, pack_loss
 from streaming.spark import worker as module
 from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
@@ -27,9 +28,9 @@ START_US = 1_700_000_000_000_000
 OUTPUTS = Outputs("findings", "groups", "events", "status", "dead")
 
 
-def row(offset, record):
+def row(offset, record, partition=0):
     key = None if record.group is None else record.group.encode()
-    return (0, offset, record.at_us // 1000, key, record.frame, pack_envelope(record))
+    return (partition, offset, record.at_us // 1000, key, record.frame, pack_envelope(record))
 
 
 def rows(count=40):
@@ -183,7 +184,7 @@ def test_a_model_that_is_lost_at_any_time_is_had_again_from_its_snapshot(seed):
 
 
 def restored(committed):
-    (snapshot,) = committed
+    (snapshot,) = module.unpacked(committed[0]).values()
     return Coordinator.restore(snapshot, settings=Settings())
 
 
@@ -242,9 +243,37 @@ def test_a_kept_model_is_used_only_if_the_committed_state_is_its_snapshot(replay
     _, committed = run(replay, rows()[:20])
     _, committed = run(replay, rows()[20:40], committed)
     assert restores == []
-    out, _ = run(replay, rows()[40:60], (bytearray(another_model().snapshot()),))
+    out, _ = run(replay, rows()[40:60], (bytearray(module.packed({0: another_model().snapshot()})),))
     assert restores == [1]
     assert out["status"]["mirror/0"]["counters"]["missing records"] == 39
+
+
+def test_each_partition_of_a_lane_has_its_model_also_one_without_rows_in_a_batch(replay):
+    first, second = ([(partition, *rest) for _, *rest in rows()] for partition in (1, 3))
+    mixed = [each for pair in zip(first[:30], second[:30], strict=True) for each in pair]
+    out, committed = run(replay, mixed)
+    assert {key: status["next_offset"] for key, status in out["status"].items()} == {"mirror/1": 30, "mirror/3": 30}
+    out, committed = run(replay_of(), first[30:], committed)
+    assert {key: status["next_offset"] for key, status in out["status"].items()} == {"mirror/1": len(first)}
+    out, committed = run(replay_of(), second[30:], committed)
+    assert {key: status["next_offset"] for key, status in out["status"].items()} == {"mirror/3": len(second)}
+    snapshots = module.unpacked(committed[0])
+    models = {partition: Coordinator.restore(blob, settings=Settings()) for partition, blob in snapshots.items()}
+    assert {partition: (model.partition, model.next_offset) for partition, model in models.items()} == {
+        1: (1, len(first)),
+        3: (3, len(second)),
+    }
+
+
+def test_the_state_is_ascii_which_spark_hands_over_fast(replay):
+    _, (state,) = run(replay, rows())
+    assert state.isascii()
+
+
+@pytest.mark.parametrize("state", [b"", b"A", b"neither", b"bmVpdGhlcg==", b"\x80", module.packed({0: b"whole"})[:-8]])
+def test_a_state_that_holds_no_snapshots_is_called_so(replay, state):
+    with pytest.raises(SnapshotError, match="no state of a lane"):
+        run(replay, rows()[:20], (bytearray(state),))
 
 
 def another_model():
