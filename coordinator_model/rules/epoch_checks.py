@@ -19,16 +19,16 @@ from coordinator_model.groups.epochs.events import (
     Unlawful,
     WentSilent,
 )
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
+from coordinator_model.groups.epochs.evidence import asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
 from coordinator_model.groups.epochs.judge import GONE, IMPOSSIBLE, NEVER_JOINED
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.silence import looks_for_coordinator
-from coordinator_model.groups.events import Answered, NewId, Throttled
+from coordinator_model.groups.events import Answered, NewId
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.sameness import CameBackDead
-from coordinator_model.rules.base import Breach, captured, sender_text, the_client, who
+from coordinator_model.rules.base import Breach, captured, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.rules.epochs import end_text
 from coordinator_model.wire import API_NAMES, error_name
@@ -78,22 +78,6 @@ def session_ended(group: EpochGroupData, silent: WentSilent) -> Breach | None:
         f"{seconds(silent.at_us - member.last_frame_us)}; {_idle_text(group, silent)}.",
         f"no frame since {a_or_an(member.last_frame or 'frame')}, and no leave",
         captured(member.epoch_frame),
-    )
-
-
-def throttles(group: EpochGroupData, throttled: Throttled) -> Breach:
-    """Return the breach of T-07."""
-    exchange = throttled.exchange
-    member = group.members.get(exchange.member_id)
-    return Breach.of_sender(
-        exchange,
-        f"The broker {exchange.broker} throttles {the_client(exchange.actor)} in group {group.name} for "
-        f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_us)}: "
-        "its session is at risk.",
-        f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(API_NAMES[exchange.api_key])}",
-        (answer_evidence(exchange),),
-        generation=None if member is None else member.epoch,
-        subject=exchange.member_id or exchange.actor.client_id or "",
     )
 
 

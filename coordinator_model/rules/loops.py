@@ -11,7 +11,6 @@ from collections import Counter
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
-    CONNECT,
     LEADER_REJOINED,
     MEMBER_LEFT,
     NOT_SEEN,
@@ -35,6 +34,7 @@ from coordinator_model.groups.epochs.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.rules.base import Breach, FrameRule, admission, captured, first_and_last, is_gone, the_client, who
 from coordinator_model.rules.epoch_checks import subscription_flaps
+from coordinator_model.wire import CONNECT
 from coordinator_model.wording import counted, seconds, some
 
 _STORM = 5  #: generations within the window

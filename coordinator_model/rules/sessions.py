@@ -27,6 +27,7 @@ from coordinator_model.groups.classic.trackers.sessions import (
 from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
+from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import FellSilent, Replaced, Slow, Throttled
 from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
@@ -46,7 +47,7 @@ from coordinator_model.rules.base import (
     work_of,
 )
 from coordinator_model.rules.departures import WHEN_CLOSED, closes_without_leaving, how_it_went, static_pause
-from coordinator_model.rules.epoch_checks import came_back, session_ended, throttles
+from coordinator_model.rules.epoch_checks import came_back, session_ended
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wording import a_or_an, begin, seconds
 
@@ -293,19 +294,21 @@ def _named(exchange: Exchange) -> str:
 
 
 def _throttled(group: ClassicGroup | EpochGroupData, throttled: Throttled) -> Breach:
-    if isinstance(group, EpochGroupData):
-        return throttles(group, throttled)
     exchange = throttled.exchange
-    api = API_NAMES[exchange.api_key]
+    if isinstance(group, EpochGroupData):
+        member = group.members.get(exchange.member_id)
+        generation, evidence = None if member is None else member.epoch, answer_evidence(exchange)
+    else:
+        generation, evidence = group.generation, response_evidence(exchange, exchange.error)
     return Breach.of_sender(
         exchange,
         f"The broker {exchange.broker} throttles {the_client(exchange.actor)} in group {group.name} for "
         f"{seconds(throttled.throttle_ms * 1_000)}, longer than its heartbeat interval of {seconds(throttled.interval_us)}: "
         "its session is at risk.",
-        f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(api)}",
-        (response_evidence(exchange, exchange.error),),
+        f"throttle time {throttled.throttle_ms} ms in the answer to {a_or_an(API_NAMES[exchange.api_key])}",
+        (evidence,),
         subject=_named(exchange),
-        generation=group.generation,
+        generation=generation,
     )
 
 

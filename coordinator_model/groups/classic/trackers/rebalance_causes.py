@@ -8,12 +8,12 @@ from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, Generation, JoinFacts, Member
+from coordinator_model.wire import CONNECT
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
 
 REASON_KEPT: Final = 80  #: characters of a KIP-800 reason
-CONNECT: Final = "connect"  #: the protocol type of Kafka Connect's workers
 NEW_MEMBER: Final = "new member"
 LEADER_REJOINED: Final = "leader rejoined"
 SUBSCRIPTION_CHANGED: Final = "subscription changed"
