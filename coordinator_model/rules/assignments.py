@@ -321,7 +321,8 @@ A_05 = TimerRule(
     meaning="Members act on an assignment that no leader made: partitions are read twice or not at all.",
     condition="A member's SyncGroup answer holds other bytes than its entry in any SyncGroup request of the leader at that generation.",
     expected="The leader's entry for the member, byte for byte.",
-    action="Keep the frames and the coordinator's log; look for a proxy that rewrites answers.",
+    action="Restart the client named, so that it gets what the leader gives it. Keep the frames and the coordinator's log; look for a "
+    "proxy that rewrites answers.",
     false_alarms="A leader that submitted twice, a member that took over a static instance, and a coordinator that moved are allowed for. "
     "A generation that was not seen from its beginning is not judged.",
     due=_delivered,

@@ -252,8 +252,8 @@ def _lost_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinato
         seen = "FindCoordinator was asked since, and nobody was accepted"
     elif len(lost.members) > 1:
         summary = (
-            f"All {members} of group {group.name} lost their connections to {lost.broker} and were not seen for more than {waited}: "
-            f"that broker is gone, or all of them are."
+            f"{'Both' if len(lost.members) == 2 else 'All'} members of group {group.name} lost their connections to {lost.broker} and were "
+            f"not seen for more than {waited}: that broker is gone, or all of them are."
         )
     else:
         summary = (
@@ -266,6 +266,7 @@ def _lost_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinato
         f"the connections of {members} to {lost.broker} ended, and {seen}",
         lost.frames,
         generation=group.generation,
+        action=None if lost.searching else f"If these processes were stopped on purpose, nothing. Else: {C_14.action}",
         certainty=None if lost.searching else Certainty.HEURISTIC,
     )
 

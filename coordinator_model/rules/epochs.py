@@ -155,6 +155,7 @@ def _claims(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
 
 
 _REPORT = "Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them."
+_STOP_AND_REPORT = f"Restart the client named, since others may own its partitions. {_REPORT}"
 
 E_01 = FrameRule(
     id="E-01",
@@ -208,7 +209,7 @@ E_04 = FrameRule(
     condition="A heartbeat succeeded at an epoch that is neither the member's own nor the one before together with a list of partitions "
     "all of which it was assigned.",
     expected="FENCED_MEMBER_EPOCH.",
-    action=_REPORT,
+    action=_STOP_AND_REPORT,
     false_alarms="None known. The epoch before the last is tolerated, since no frame shows when the coordinator last wrote it. After an "
     "epoch that went back (E-01) the client may go on with either.",
     suppressed_by=("E-01",),
@@ -264,7 +265,7 @@ E_14 = FrameRule(
     condition="A heartbeat with a positive epoch succeeded for an id that was answered a leave with epoch -1, or UNKNOWN_MEMBER_ID, and "
     "that has not asked to join since.",
     expected="UNKNOWN_MEMBER_ID.",
-    action=_REPORT,
+    action=_STOP_AND_REPORT,
     false_alarms="None known. It rests when the coordinator has moved.",
     checks={Unlawful: _broke(GONE)},
 )

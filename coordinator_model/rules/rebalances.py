@@ -36,7 +36,7 @@ from coordinator_model.rules.base import (
 from coordinator_model.rules.epoch_checks import does_not_rejoin
 from coordinator_model.rules.generations import is_zombie
 from coordinator_model.rules.sync_phase import R_02, R_03, R_04
-from coordinator_model.rules.waiting import awaited_members, processed_since
+from coordinator_model.rules.waiting import RESTART_THE_BROKER, awaited_members, processed_since
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
 from coordinator_model.wording import clock, counted, plural, seconds, some
@@ -48,10 +48,6 @@ _WAKE_OR_RESTART: Final = (
 _FIND_THE_CLIENTS: Final = (
     "Find the clients named: they asked for a member id and did not join with it, as one does that crashes or gives up at its start. The "
     "phase ends when these ids expire."
-)
-_RESTART_THE_BROKER: Final = (
-    "Keep the coordinator's log and a thread dump of it: it should have ended the phase by itself. If the group does not go on, restart "
-    "that broker: another takes the group over, and all join anew."
 )
 _RETRY_US = 2_000_000  # a client that lost its connection repeats its request within this, on a new one
 
@@ -121,7 +117,7 @@ def _join_breach(
         issued = ", ".join(f"{id_} (client {pending.actor.client_id})" for id_, pending in list(group.issued.items())[:3])
         blocked, action = f"although every known member has asked; ids issued and not used: {issued}", _FIND_THE_CLIENTS
     else:
-        blocked, action = "although every known member has asked", _RESTART_THE_BROKER
+        blocked, action = "although every known member has asked", RESTART_THE_BROKER
     overdue = severity is Severity.ERROR
     limit = "should have ended after" if overdue else "may last"
     count, (since_us, oldest) = len(waiting), waiting[0]
@@ -136,7 +132,7 @@ def _join_breach(
         generation=group.generation,
         blame=Blame.CLIENT if (missing or group.issued) and not overdue else Blame.BROKER,
         certainty=None if patience.known else Certainty.HEURISTIC,
-        action=_RESTART_THE_BROKER if overdue else action,
+        action=RESTART_THE_BROKER if overdue else action,
         **about_one(missing),
     )
 

@@ -291,7 +291,8 @@ E_13 = FrameRule(
     meaning="The group cannot rebalance: new members get nothing, and partitions of those that left stay idle.",
     condition="Three heartbeats of the group in a row were answered UNKNOWN_SERVER_ERROR.",
     expected="A target assignment for each epoch.",
-    action="Read the reason and the coordinator's log; if group.consumer.assignors names an assignor of your own, look there.",
+    action="Read the coordinator's log, and the broker's reason if one is named. If group.consumer.assignors names an "
+    "assignor of your own, look there.",
     false_alarms="None known.",
     checks={AssignorFailed: _assignor_failed},
     over=lambda group, _: group.assignor_failures == 0,

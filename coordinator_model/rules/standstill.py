@@ -7,7 +7,7 @@ the rebalance, or finishes what it fetched, still consumes. Only a member that s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -16,7 +16,7 @@ from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Member
 from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, about_one, the_client, who
 from coordinator_model.rules.departures import how_it_went
-from coordinator_model.rules.waiting import awaited_members, processed_since
+from coordinator_model.rules.waiting import RESTART_THE_BROKER, awaited_members, processed_since
 from coordinator_model.wording import a_or_an, clock, seconds, some
 
 _NAMED = 3
@@ -33,6 +33,14 @@ class Idle(NamedTuple):
     @property
     def frame(self) -> Evidence:
         return request_evidence(self.request)
+
+
+_ACTIONS: Final = {
+    Blame.BROKER: RESTART_THE_BROKER,
+    Blame.CONFIG: "Nothing, if the group has just been started: the phase ends by itself, at the latest after the largest rebalance "
+    "timeout. To start faster, start the members closer together, or lower group.initial.rebalance.delay.ms of the brokers.",
+}
+"""What to do if no client is to blame."""
 
 
 class WaitedFor(NamedTuple):
@@ -164,6 +172,7 @@ def _stands_still(group: ClassicGroup) -> Iterator[Due]:
             (min(idle, key=lambda one: one.since_us).frame,),
             generation=group.generation,
             blame=awaited.blame,
+            action=_ACTIONS.get(awaited.blame),
             certainty=awaited.certainty,
             actor=awaited.actor,
             member_id=awaited.member_id,
@@ -187,8 +196,8 @@ R_18 = TimerRule(
     "however long the timeouts of the group are, and no more members that may still be at work than idle ones are waited for. Told again "
     "after twice that time, four times, and so on.",
     expected="A rebalance takes a few seconds.",
-    action="Act on who is named. One that died costs its session timeout: find out why it died, let it leave on shutdown, or shorten "
-    "session.timeout.ms. One that heartbeats and does not rejoin needs a thread dump of its poll loop.",
+    action="Look at the process of the client named. If it runs, take a thread dump of its poll loop, and restart it if it hangs. If it "
+    "died, the others wait until its session ends: find out why, let it leave on shutdown, or shorten session.timeout.ms.",
     false_alarms="Cooperative consumers that keep partitions while they wait, and groups of other types than consumers, are not judged; "
     "nor is a group whose member list is not known. Only heuristic if one that is waited for was never seen.",
     suppressed_by=("C-04", "C-05", "C-13", "G-12"),

@@ -1,10 +1,18 @@
-"""Helpers about parked requests: since when the coordinator holds one, and which members it waits for."""
+"""Helpers about parked requests: since when the coordinator holds one, which members it waits for, and what to do if for none."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.wire.constants import JOIN_GROUP
+
+RESTART_THE_BROKER: Final = (
+    "Keep the coordinator's log and a thread dump of it: it should have gone on by itself. If the group does not go on, restart that "
+    "broker: another takes the group over, and all join anew."
+)
+"""What to do if a coordinator goes on holding requests for no reason that frames show."""
 
 
 def processed_since(group: ClassicGroup, waiting: Exchange) -> int | None:

@@ -1213,6 +1213,7 @@ def test_C_14_notes_that_a_broker_or_all_clients_are_gone(talk: Conversation) ->
     finding = talk.the("C-14")
     assert (finding.severity, finding.certainty) == (Severity.INFO, Certainty.HEURISTIC)
     assert "that broker is gone, or all of them are" in finding.summary
+    assert finding.action.startswith("If these processes were stopped on purpose, nothing. Else: Look at the broker named")
 
 
 def test_C_14_does_not_call_a_broker_gone_that_holds_new_requests(talk: Conversation) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
+from coordinator_model.rules.waiting import RESTART_THE_BROKER
 from coordinator_model.wording import clock
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Asked, Client, Conversation, subscription
@@ -85,6 +86,7 @@ def test_R_18_names_the_leader_that_sends_no_assignment(talk: Conversation) -> N
     finding = talk.the("R-18")
     assert (finding.member_id, finding.blame) == (a.member_id, Blame.CLIENT)
     assert f"1 member holds no partitions and waits for the assignment of the leader, member {a.member_id}" in finding.summary
+    assert finding.action.startswith("Look at the process of the client named.")
     assert talk.rules() == ["R-18"]
 
 
@@ -96,6 +98,7 @@ def test_R_18_names_the_coordinator_when_everybody_has_asked(talk: Conversation)
     finding = talk.the("R-18")
     assert (finding.member_id, finding.blame) == (None, Blame.BROKER)
     assert "every known member has asked to join" in finding.summary
+    assert finding.action == RESTART_THE_BROKER
 
 
 def test_R_18_blames_no_broker_for_a_join_phase_that_members_prolong_by_coming(talk: Conversation) -> None:
@@ -109,6 +112,7 @@ def test_R_18_blames_no_broker_for_a_join_phase_that_members_prolong_by_coming(t
     finding = talk.the("R-18")
     assert (finding.blame, finding.member_id) == (Blame.CONFIG, None)
     assert "began in an empty group and lasts longer while members come" in finding.summary
+    assert finding.action.startswith("Nothing, if the group has just been started")
 
 
 def test_R_18_is_heuristic_where_one_that_is_waited_for_was_never_seen(talk: Conversation) -> None:
