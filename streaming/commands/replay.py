@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections import Counter
 from contextlib import ExitStack
@@ -363,13 +364,16 @@ def _told_of_all(offline: ReplayEngine) -> Iterator[str]:
     seconds = (offline.last_us - offline.first_us) / 1_000_000
     since = f", from {iso_utc(offline.first_us)[:19].replace('T', ' ')} UTC on" if offline.first_us else ""
     yield f"{counted(counters['frames'], 'group frame')} of {counted(len(offline.groups), 'group')} in {seconds:,.0f} s of traffic{since}"
-    modelled = offline.model_counters()
-    others = {name: count for name, count in modelled.items() if name not in _NOT_WORTH_A_WORD and count}
+    others = Counter[str]()
+    for name, count in offline.model_counters().items():
+        if name not in _NOT_WORTH_A_WORD and count:
+            others[_BY_DIRECTION.sub(" frames not modelled", name)] += count
     if others:
-        yield "also: " + ", ".join(f"{count:,} {name}" for name, count in sorted(others.items()))
+        yield "also counted: " + "; ".join(f"{name}: {count:,}" for name, count in sorted(others.items()))
 
 
-_NOT_WORTH_A_WORD: Final = {"tick", "open", "close", "expired"}
+_NOT_WORTH_A_WORD: Final = {"tick", "open", "close", "expired", "topics"}
+_BY_DIRECTION: Final = re.compile(r" re[qs] not modelled$")
 
 
 def _listed(names: Sequence[str]) -> str:

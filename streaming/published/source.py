@@ -269,8 +269,8 @@ def read_file(state: PageState, file: Path) -> None:
         raise SetupError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}") from None
     if not read:
         raise SetupError(
-            f"{file} holds no record: it is neither a capture, nor a broker's log, nor JSON lines as 'rebalance-monitor replay --format "
-            "json --events', 'groups --json' and 'findings --json' print them"
+            f"{file} holds no published record: 'rebalance-monitor replay --format json --events' prints those of a capture or a log, "
+            "'groups --json' and 'findings --json' those of the monitor"
         )
     state.read_to_the_end()
 

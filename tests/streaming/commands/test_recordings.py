@@ -68,7 +68,7 @@ def test_a_file_that_ends_too_early_is_read_as_far_as_it_goes_and_that_is_said(s
 
 def test_what_is_neither_is_refused(state, tmp_path):
     (tmp_path / "other").write_text("{}\n")
-    with pytest.raises(SetupError, match="holds no record"):
+    with pytest.raises(SetupError, match="holds no published record"):
         read(state, tmp_path / "other")
     with pytest.raises(ReplayError, match="no such file"):
         read(state, tmp_path / "nothing")

@@ -146,6 +146,16 @@ class TestFindings:
         assert f"on {CLIENT[0]}:{CLIENT[1]}-10.0.0.1:9092-" in result.stdout
         assert "\x1b" not in result.stdout, "colours are for terminals"
 
+    def test_frames_that_no_rule_needs_are_counted_by_their_api(self, tmp_path):
+        records = [
+            MirrorRecord(
+                0, offset, "g", kind, 1_700_000_000_000_000 + offset, "c", "b", "c-1", offset // 2, 16, 4, offset, frame=b""
+            )
+            for offset, kind in enumerate((Kind.REQUEST, Kind.RESPONSE, Kind.REQUEST, Kind.TICK))
+        ]
+        (tmp_path / "some.records").write_bytes(recording(records))
+        assert "also counted: ListGroups frames not modelled: 3\n" in invoke(tmp_path / "some.records").stderr
+
     def test_the_timeline_of_each_group_stands_together_and_in_order(self, capture):
         blocks = invoke(capture).stdout.split("\n\n")
         stories = {block.splitlines()[0]: block.splitlines()[3:] for block in blocks[:3]}

@@ -50,7 +50,7 @@ def test_what_is_no_address_is_refused(recording, listen):
 def test_a_file_that_holds_no_record_is_refused(tmp_path):
     assert "cannot be read: no such file" in refusal("--file", str(tmp_path / "nothing"))
     (tmp_path / "other").write_text("{}\nhello\n")
-    assert "holds no record" in refusal("--file", str(tmp_path / "other"))
+    assert "holds no published record" in refusal("--file", str(tmp_path / "other"))
 
 
 def test_where_the_records_are_has_to_be_named():
