@@ -35,6 +35,8 @@ _WIDE_WITH_LAG: Final = 180  #: columns in which rebalances have room for their 
 _LESS_THAN_LAG: Final = frozenset({"join", "sync", "ended"})
 _GAP: Final = 2  #: spaces between columns
 _MOST_WAITS: Final = 60  #: columns in which three names have room
+_LEAST_NAMES: Final = 28  #: columns in which names can be told apart
+_LEFT_OUT: Final = ("gen", "members", "waits for", "for")  #: columns of the board that a narrow terminal lacks, in this order
 _RIGHT: Final = frozenset(
     {
         "for",
@@ -106,7 +108,7 @@ def board_table(
         cells["its cost"] = Text(member_seconds(hour.cost_member_seconds) if hour.rebalances else "")
         cells["group"] = Text.assemble("▸ " if number == chosen else "  ", cells["group"])
         cells["gen"] = cells["generation"]
-        if "gen" in widths:
+        if "generation" not in widths:
             cells["state"].plain = cells["state"].plain.removesuffix("Rebalance")
             cells["for"].plain = " ".join(cells["for"].plain.split()[:2])
         _add_row(table, cells, "reverse" if number == chosen else "")
@@ -128,10 +130,22 @@ def board_widths(groups: list[Json], worst: Worst, width: int) -> dict[str, int]
     if width >= WIDEST:
         widths |= {"last hour": 0, "its cost": len("99,999 member-s")}
     widths |= {column: max(least, len(column)) for column, least in widths.items()}
-    left = width - sum(widths.values()) + widths["group"] + widths["waits for"] - _GAP * (len(widths) - 1)
-    widths["group"] = min(widths["group"], left * 2 // 3 if is_wide else left // 2)
-    widths["waits for"] = min(left - widths["group"], _MOST_WAITS)
+    for column in _LEFT_OUT:
+        if _left_for_names(widths, width) < _LEAST_NAMES:
+            widths.pop(column, None)
+    left = _left_for_names(widths, width)
+    if "waits for" not in widths:
+        widths["group"] = min(widths["group"], left)
+    else:
+        widths["group"] = min(widths["group"], left * 2 // 3 if is_wide else left // 2)
+        widths["waits for"] = min(left - widths["group"], _MOST_WAITS)
     return widths
+
+
+def _left_for_names(widths: Mapping[str, int], width: int) -> int:
+    """Return what the other columns leave for the group's name and those of members."""
+    others = sum(least for column, least in widths.items() if column not in {"group", "waits for"})
+    return width - others - _GAP * (len(widths) - 1)
 
 
 def group_line(known: Json, now_s: float) -> Text:

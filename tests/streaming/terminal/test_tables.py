@@ -42,7 +42,7 @@ def test_a_name_from_the_wire_is_shown_and_not_obeyed():
     assert "[bold]" in text
 
 
-@pytest.mark.parametrize("width", [60, 80, 109, 110, 160])
+@pytest.mark.parametrize("width", [40, 60, 80, 109, 110, 160])
 def test_a_group_on_the_board_is_one_line_that_is_no_wider_than_the_terminal(width):
     shown = [
         group("g" * 90, state="CompletingRebalance", clients=[f"client-{number}" for number in range(5)], waits_for=(0, 1, 2, 3)),
@@ -58,6 +58,7 @@ def test_a_group_on_the_board_is_one_line_that_is_no_wider_than_the_terminal(wid
     assert "Completing" in lines[1]
     assert ("CompletingRebalance" in lines[1]) == (width >= tables.WIDE)
     assert [line[0] for line in lines[1:]] == [" ", "▸"]
+    assert "short" in lines[2]
 
 
 def test_members_have_fewer_columns_where_there_is_little_room():
