@@ -35,7 +35,7 @@ def afterwards(words: str) -> str:
     return _WAITS.sub(r"\1 waited", words)
 
 
-_WAITS: Final = re.compile(r"\b((?:no|\d+) (?:other )?members?|\d+ others?) waits?\b")
+_WAITS: Final = re.compile(r"\b((?:no|\d+) (?:other )?members?|\d+ others?) (?:waits?|ha(?:s|ve) waited)\b")
 
 
 def a_or_an(name: str) -> str:

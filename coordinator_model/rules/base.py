@@ -225,11 +225,11 @@ def work_of(protocol_type: str) -> str:
 
 
 def kept_waiting(waiting: tuple[int, int], now_us: int) -> str:
-    """Return ``3 others wait for it since T, 42.0 s`` for a number of JoinGroups and the time of the oldest."""
+    """Return ``3 others have waited for it since T, 42.0 s`` for a number of JoinGroups and the time of the oldest."""
     count, since_us = waiting
     if not count:
         return "no member waits for it"
-    others = "1 other waits" if count == 1 else f"{count} others wait"
+    others = "1 other has waited" if count == 1 else f"{count} others have waited"
     return f"{others} for it {since(since_us, now_us)}"
 
 

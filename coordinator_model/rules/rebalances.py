@@ -353,7 +353,8 @@ R_08 = FrameRule(
     condition="The member's heartbeats were answered REBALANCE_IN_PROGRESS for more than half of its rebalance timeout (warning; info "
     "while nobody is known to wait for it), or all of it (error), and it sent no JoinGroup.",
     expected="A member told to rejoin sends JoinGroup at its next poll.",
-    action="Find what blocks that client's poll loop; process fewer records per poll, or raise max.poll.interval.ms.",
+    action="Take a thread dump of that client: what blocks its poll loop? Restart it if it hangs. If it is slow, process fewer records per "
+    "poll, or raise max.poll.interval.ms.",
     false_alarms="None while its JoinGroup or SyncGroup is under way.",
     checks={ToldToRejoin: _does_not_rejoin, AskedToRejoin: does_not_rejoin},
     over=_rejoined,

@@ -81,7 +81,11 @@ def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
         if member.id == newest.leader:
             parked = sum(1 for waiting in group.waiting_syncs() if waiting.generation == newest.generation)
             others = len(newest.roster) - 1 if newest.roster is not None else parked
-            waiting = f"{others} other {plural(others, 'member')} wait{'s' if others == 1 else ''}" if others else "the group waits"
+            waiting = (
+                f"{others} other {plural(others, 'member')} {plural(others, 'has', 'have')} waited"
+                if others
+                else "the group has waited"
+            )
             summary = (
                 f"{who(member)} leads generation {newest.generation} of group {group.name} and has sent no assignment: "
                 f"{waiting} for its SyncGroup since {clock(newest.proven_us)}"

@@ -151,7 +151,10 @@ def _left_for_names(widths: Mapping[str, int], width: int) -> int:
 def group_line(known: Json, now_s: float) -> Text:
     """Return the group's state and how long it has been in it, as a sentence."""
     since = f" for {duration(now_s - seconds(known['state_since']))}" if known["state_since"] else ""
-    return Text.assemble((readable(known["group"]), "bold"), " is ", (known["state"], STATE_COLOURS.get(known["state"], "")), since)
+    has_been = " has been " if since else " is "
+    return Text.assemble(
+        (readable(known["group"]), "bold"), has_been, (known["state"], STATE_COLOURS.get(known["state"], "")), since
+    )
 
 
 def group_facts(known: Json) -> list[tuple[str, str]]:

@@ -77,10 +77,10 @@ def test_times_and_numbers_are_a_persons() -> None:
 
 
 def test_of_a_finding_that_is_over_nobody_waits_any_more() -> None:
-    assert wording.afterwards("it was told to; 2 others wait for it since 07:16:18, 11.0 s") == (
+    assert wording.afterwards("it was told to; 2 others have waited for it since 07:16:18, 11.0 s") == (
         "it was told to; 2 others waited for it since 07:16:18, 11.0 s"
     )
-    assert wording.afterwards("1 other waits; no member waits for it; 2 other members wait for its SyncGroup") == (
-        "1 other waited; no member waited for it; 2 other members waited for its SyncGroup"
+    assert wording.afterwards("1 other waits; no member waits for it; 1 other member has waited for its SyncGroup") == (
+        "1 other waited; no member waited for it; 1 other member waited for its SyncGroup"
     )
     assert wording.afterwards("Group g waits") == "Group g waits"

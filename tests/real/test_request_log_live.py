@@ -152,5 +152,5 @@ def test_a_member_that_holds_up_a_rebalance_is_named_with_principal_and_software
     findings = [json.loads(line) for line in replayed.stdout.splitlines()]
     held_up = next(finding["summary"] for finding in findings if finding["rule"] == "R-08")
     for summary in (live, held_up):
-        assert re.match(rf"{bob}not rejoin group {GROUP}: it was told to [\d.]+ s ago, 2 others wait for it since", summary)
+        assert re.match(rf"{bob}not rejoin group {GROUP}: it was told to [\d.]+ s ago, 2 others have waited for it since", summary)
     assert {finding["rule"] for finding in findings if finding["severity"] in {"error", "critical"}} == set()

@@ -137,7 +137,7 @@ def test_the_board_follows_the_topics_and_the_keys(config, publish):
         terminal.press("\r")
         terminal.shows("Waits for billing-worker-2 to rejoin", "Look at its poll loop.")
         publish(group("billing", since_s=time.time(), clients=("billing-worker-1",)), finding("billing", status="resolved"))
-        terminal.shows("billing is Stable for ")
+        terminal.shows("billing has been Stable for ")
         terminal.press("\x1b")
         terminal.shows("▸ billing", "0 rebalancing · 0 open findings")
         terminal.press("/ord\r")

@@ -125,7 +125,7 @@ def test_where_no_lag_is_asked_for_nothing_is_said_of_it(config, tmp_path):
 
 def test_group_shows_members_and_open_findings_with_evidence(config):
     said = run("group", STUCK, "--config", config).stdout
-    assert said.startswith(f"{STUCK} is CompletingRebalance for ")
+    assert said.startswith(f"{STUCK} has been CompletingRebalance for ")
     assert f"  waits for     {STUCK}-culprit" in said
     assert "waits for its assignment" in said
     assert "warning R-02 " in said

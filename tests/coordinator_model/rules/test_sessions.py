@@ -685,7 +685,7 @@ def test_T_05_tells_how_many_waited_for_it_and_since_when(talk: Conversation, re
     talk.hand_out_id(b, "b-2")
     talk.settle()
     summary = talk.the("T-05").summary
-    assert f"2 others wait for it since {clock(waiting_us)}, 22.0 s." in summary
+    assert f"2 others have waited for it since {clock(waiting_us)}, 22.0 s." in summary
 
 
 def test_T_05_names_a_member_that_it_does_not_know(talk: Conversation) -> None:

@@ -142,7 +142,7 @@ def test_R_02_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
     talk.join_all([a, b, c], 3)
     first_us = talk.now_us - 2_000  # the first of three was answered
     live(talk, [a, b, c], 12)
-    assert f"members wait for its SyncGroup since {clock(first_us)} (" in talk.the("R-02").summary
+    assert f"members have waited for its SyncGroup since {clock(first_us)} (" in talk.the("R-02").summary
 
 
 def test_R_02_does_not_count_the_leader_among_those_that_wait_for_it(talk: Conversation) -> None:
@@ -152,7 +152,7 @@ def test_R_02_does_not_count_the_leader_among_those_that_wait_for_it(talk: Conve
     for follower in (b, c):
         talk.ask(follower, talk.sync_request(follower, []))
     live(talk, [a], 12)
-    assert ": 2 other members wait for its SyncGroup" in talk.the("R-02").summary
+    assert ": 2 other members have waited for its SyncGroup" in talk.the("R-02").summary
 
 
 @pytest.mark.parametrize("roster", ["of the leader alone", "not known"])
@@ -162,7 +162,7 @@ def test_R_02_counts_nobody_where_the_leader_is_alone_or_the_roster_is_not_known
     talk.hand_out_id(a)
     talk.joined(talk.ask_join(a), generation=3, leader=a, roster=[a] if roster == "of the leader alone" else [])
     live(talk, [a], 12)
-    assert "has sent no assignment: the group waits for its SyncGroup since" in talk.the("R-02").summary
+    assert "has sent no assignment: the group has waited for its SyncGroup since" in talk.the("R-02").summary
 
 
 def test_R_08_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
@@ -172,7 +172,7 @@ def test_R_08_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
     talk.ask_join(a)
     talk.ask_join(c)
     told_to_rejoin(talk, b, 13)
-    assert f"2 others wait for it since {clock(waiting_us)}, 11." in talk.the("R-08").summary
+    assert f"2 others have waited for it since {clock(waiting_us)}, 11." in talk.the("R-08").summary
 
 
 def test_R_08_notes_a_member_for_which_nobody_is_known_to_wait(talk: Conversation) -> None:

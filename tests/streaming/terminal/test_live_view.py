@@ -130,7 +130,7 @@ def test_a_filter_leaves_groups_by_name_and_state_and_escape_drops_it(live):
 def test_enter_shows_what_the_group_waits_for_its_findings_and_members_and_goes_back(live):
     press(live, "enter")
     lines = drawn(live, 160, 50)
-    assert lines[1] == "billing is PreparingRebalance for 3 min"
+    assert lines[1] == "billing has been PreparingRebalance for 3 min"
     assert lines[2] == "Waits for billing-worker-2 to rejoin; 2 members are held up, for 3 min of at most 5 min"
     assert "  to do         Look at its poll loop." in lines
     (waited_for,) = [line for line in lines if line.startswith("billing-worker-2-1")]
@@ -162,7 +162,7 @@ def test_a_group_with_many_members_is_scrolled_to_its_last_one(state, live):
     assert any(line.startswith("client-199") for line in drawn(live))
     assert drawn(live)[-2].startswith("published")
     press(live, "home")
-    assert drawn(live)[1] == "huge is Stable for 1 min"
+    assert drawn(live)[1] == "huge has been Stable for 1 min"
 
 
 def test_a_group_that_the_monitor_dropped_is_said_to_be_gone(state, live):
