@@ -49,9 +49,26 @@ NEEDS: Final = (
     Need(RECORD, "Read", ("mirror",), "reads the frames"),
     Need(VERIFY, "Read", ("groups",), "reads what the monitor knows of each group"),
     Need(VERIFY, "Describe", (), "asks the watched brokers for their groups"),
-    Need(VIEW, "Read", ("groups", "findings", "status"), "shows them: the commands `groups`, `group`, `findings`, `top` and `web`"),
-    Need(VIEW, "Read", ("events",), "shows what happened: the commands `rebalances`, `top` and `web`", "this is to be shown"),
-    Need(VIEW, "Read", ("lag",), "shows the lag of groups: the commands `groups`, `group`, `rebalances` and `web`", _WITH_LAG),
+    Need(
+        VIEW,
+        "Read",
+        ("groups", "findings", "status"),
+        "shows them: the commands `groups`, `group`, `findings`, `clients`, `report`, `top` and `web`",
+    ),
+    Need(
+        VIEW,
+        "Read",
+        ("events",),
+        "shows what happened: the commands `rebalances`, `report`, `trace`, `top` and `web`",
+        "this is to be shown",
+    ),
+    Need(
+        VIEW,
+        "Read",
+        ("lag",),
+        "shows the lag of groups: the commands `groups`, `group`, `rebalances`, `report` and `web`",
+        _WITH_LAG,
+    ),
     Need(
         VIEW, "Read", ("mirror",), "frames of a finding, how far the monitor is behind: the command `web`", "these are to be shown"
     ),
