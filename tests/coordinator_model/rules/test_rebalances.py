@@ -111,7 +111,7 @@ def test_R_08_warns_at_half_the_rebalance_timeout_and_names_the_member(talk: Con
     finding = talk.the("R-08")
     assert finding.severity is Severity.WARNING
     assert finding.client_id == "b"
-    assert "1 other waits" in finding.summary
+    assert "1 other has waited for it since " in finding.summary
     assert talk.rules() == ["R-08"]
 
 
