@@ -40,6 +40,10 @@ class Settings:
         """How old a leader's metadata is at most, in microseconds, with room for a refresh that fails."""
         return 2_000 * self.metadata_max_age_ms
 
+    def bounded_ms(self, timeout_ms: int) -> int:
+        """Return a rebalance timeout, or what stands in for one that is too large to mean anything."""
+        return min(timeout_ms, self.unbounded_join_ms)
+
     @staticmethod
     def slack_us(timeout_ms: int) -> int:
         """Return by how much a timer may be late before that counts, in microseconds: 2 s and a tenth of the timeout."""

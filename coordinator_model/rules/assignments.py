@@ -229,7 +229,7 @@ def _unowned(group: ClassicGroup) -> Iterator[Due]:
     since_us = min(since for _, _, since in missing)
     vanished = all(topic in group.assignments.shrunk for topic, _, _ in missing)
     until_us = max(since for _, _, since in missing) + group.settings.metadata_age_us if vanished else None
-    patience_us = min(timeout_ms, group.settings.unbounded_join_ms) * 1_000
+    patience_us = group.settings.bounded_ms(timeout_ms) * 1_000
 
     def describe() -> Breach:
         partitions = _some([f"{topic}-{partition}" for topic, partition, since in missing if since == since_us])

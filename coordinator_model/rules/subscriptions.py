@@ -53,7 +53,7 @@ def _never_assigned(group: ClassicGroup) -> Iterator[Due]:
         timeout_ms, _ = group.rebalance_timeout_ms()
         if not timeout_ms:
             return
-        patience_us = min(timeout_ms, group.settings.unbounded_join_ms) * 1_000
+        patience_us = group.settings.bounded_ms(timeout_ms) * 1_000
 
         def describe(topic: str = topic, wanted: Wanted = wanted, told: PartitionCount = told, first: int = first) -> Breach:
             return _of_topic(group, topic, wanted, told, first)

@@ -33,8 +33,7 @@ def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
     """Return the sync timer of this member's generation, as far as it is known, and whether it is bounded."""
     timeout_ms, _ = group.rebalance_timeout_ms()
     timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
-    unbounded_ms = group.settings.unbounded_join_ms
-    return min(timeout_ms, unbounded_ms) * 1_000, timeout_ms <= unbounded_ms
+    return group.settings.bounded_ms(timeout_ms) * 1_000, timeout_ms <= group.settings.unbounded_join_ms
 
 
 def _provably_lasts(group: ClassicGroup, newest: Generation, since_us: int) -> bool:

@@ -421,8 +421,8 @@ class RebalanceHistory:
         names = {member.actor.client_id for member in known}
         if not known or (exchange.member_id not in group.members and exchange.actor.client_id not in names):
             return NOTHING
-        timeout_ms = max(max(member.session_timeout_ms or 0, member.rebalance_timeout_ms or 0) for member in known)
-        timeout_ms = min(timeout_ms, group.settings.unbounded_join_ms)
+        longest_ms = max(max(member.session_timeout_ms or 0, member.rebalance_timeout_ms or 0) for member in known)
+        timeout_ms = group.settings.bounded_ms(longest_ms)
         patience_us = timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
         now_us = max(exchange.inv_us, exchange.res_us)
         since_us, until_us = self.tried_us
