@@ -42,11 +42,10 @@ test-all: setup ## The same with the mills whole, and short runs of the laborato
 quick: .venv/.tools ## The tests of the model alone, without Java and Spark, in two minutes
 	@$(SAMPLE) tests/coordinator_model tests/test_golden.py tests/test_layers.py $(ARGS)
 
-# Without the test that judges speed, since tracing slows it down.
 .PHONY: coverage
 coverage: .venv/.tools ## How much of the model its own tests run; fails below the floor in pyproject.toml
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not long and not mill" -k "not faster_than_it_comes" tests/coordinator_model \
+	@$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not long and not mill" tests/coordinator_model \
 	    tests/test_golden.py tests/test_layers.py $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report --skip-covered --include "coordinator_model/*"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import sys
+from collections.abc import Callable
+from types import FrameType
 from unittest.mock import patch
 
 import pytest
@@ -50,8 +52,24 @@ def test_both_ways_tell_and_keep_the_same_of_real_groups(name: str) -> None:
     assert told(records) == the_whole_way(records)
 
 
+def calls_of(action: Callable[[], object]) -> int:
+    """How many calls of Python functions an action takes: what it costs, on any machine."""
+    called = 0
+
+    def count(_frame: FrameType, event: str, _arg: object) -> None:
+        nonlocal called
+        called += event == "call"
+
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return called
+
+
 @pytest.mark.parametrize("owned", [None, {}])
-def test_javas_storm_of_heartbeats_is_lawful_and_processed_faster_than_it_comes(owned: Parts | None) -> None:
+def test_javas_storm_of_heartbeats_is_lawful_and_each_costs_as_much_as_the_first(owned: Parts | None) -> None:
     """Until it can resolve the id of a topic that it was assigned, the client heartbeats without a pause: 12,000 times in 2.8 s."""
     talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
@@ -61,11 +79,14 @@ def test_javas_storm_of_heartbeats_is_lawful_and_processed_faster_than_it_comes(
     talk.beats(a, 3, owned=foo(0))
     talk.beats(b, 3, foo(1))
     asked, answer = talk.beat_request(b, owned=owned), talk.given(b, 3)
-    began_us, began_s = talk.now_us, time.process_time()
-    for _ in range(12_000):
-        talk.call(b, asked, answer, after_ms=2_800 / 12_000)
-    spent_s = time.process_time() - began_s
-    assert spent_s < (talk.now_us - began_us) / 1e6
+
+    def beats(count: int) -> None:
+        for _ in range(count):
+            talk.call(b, asked, answer, after_ms=2_800 / 12_000)
+
+    first = calls_of(lambda: beats(100))
+    beats(11_800)
+    assert calls_of(lambda: beats(100)) <= 1.1 * first  # some hundreds fall to timers, now more and now less
     talk.settle()
     assert talk.rules() == []
 
