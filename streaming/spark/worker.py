@@ -10,11 +10,11 @@ very one that this worker made when it finished with them; else the state is the
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import time
 from collections import defaultdict
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgpack
@@ -236,8 +236,7 @@ def in_offset_order(frames: Iterator[pd.DataFrame]) -> dict[int, list[MirrorRow]
         for row in zip(*(frame[name].tolist() for name in INPUT_COLUMNS), strict=True):
             by_partition[row[0]].append(row)
     for rows in by_partition.values():
-        if any(after[1] < before[1] for before, after in itertools.pairwise(rows)):
-            rows.sort(key=lambda row: row[1])
+        rows.sort(key=itemgetter(1))
     return by_partition
 
 
