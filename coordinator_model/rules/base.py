@@ -273,7 +273,7 @@ def sender_text(sender: Sender) -> str:
 
 def asker_text(sender: Sender) -> str:
     """Return ``member M (client C at A)``, or ``client C at A`` for a request that names no member."""
-    return f"member {sender.member_id} {whom(sender.actor)}" if sender.member_id else the_client(sender.actor)
+    return sender_text(sender) if sender.member_id else the_client(sender.actor)
 
 
 def is_gone(group: Any, member_id: str) -> bool:
