@@ -48,18 +48,8 @@ def _compiled(main: str) -> str:
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=folder.parent) as fresh:
             classes = Path(fresh) / "classes"
-            command = [
-                "javac",
-                "-nowarn",
-                "-XDignore.symbol.file",
-                "-XDsuppressNotes",
-                "-cp",
-                path,
-                "-d",
-                str(classes),
-                str(source),
-            ]
-            subprocess.run(command, check=True)
+            quiet = ("-nowarn", "-XDignore.symbol.file", "-XDsuppressNotes")
+            subprocess.run(["javac", *quiet, "-cp", path, "-d", classes, source], check=True)
             try:
                 classes.rename(folder)
             except OSError:
