@@ -19,6 +19,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     WORKER_REJOINED,
     Rebalance,
     Starter,
+    is_begun_by,
     is_started_by,
 )
 from coordinator_model.groups.classic.trackers.rebalance_history import (
@@ -119,7 +120,7 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     count = timeline.rebalanced_within(window_us, now_us)
     busy_us = timeline.busy_us(now_us)
     most = _most_frequent(timeline.rebalances)
-    begun = max((sum(one.is_same(rebalance.starter) for rebalance in timeline.rebalances) for one, _ in most), default=0)
+    begun = max((sum(is_begun_by(rebalance, one) for rebalance in timeline.rebalances) for one, _ in most), default=0)
     members, starters = _members(group), _starters(group)
     if count >= _STORM and busy_us * 2 >= LONG_US:
         severity, why = Severity.ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
@@ -265,7 +266,8 @@ R_06 = FrameRule(
     meaning="Throughput collapses: the group rebalances instead of consuming.",
     condition="Within 5 minutes or three rebalance timeouts, at most 15 minutes, more generations than one restart of each member "
     "explains, four a member (six a Connect worker) and two (warning). An error if the group was outside Stable for half of the last 15 "
-    "minutes, or if one client started ten of the latest twenty and half of them. Generations that begin in an empty group do not count.",
+    "minutes, or if one client started ten of the latest twenty and half of them; a Connect worker's rejoins count for nobody. Generations "
+    "that begin in an empty group do not count.",
     expected="A generation lasts for hours; deployments aside.",
     action="Begin with what started most of them, which is named: read the log of that client at these times. Where it is a "
     "deployment or an autoscaler, let it change fewer members at a time.",

@@ -212,6 +212,22 @@ def test_R_06_is_an_error_when_one_client_starts_half_of_them_though_never_in_a_
     assert talk.rules() == ["R-06"]
 
 
+def test_R_06_blames_no_connect_worker_for_rejoining_after_each_change_of_a_connector(talk: Conversation) -> None:
+    talk.protocol_type, talk.protocol = "connect", "sessioned"
+    one, two = settled(talk, ("worker-1", "worker-2"))
+    departs(talk, two, [one], 4)
+    two = talk.client("worker-2")
+    arrives(talk, two, [one], 5)
+    for generation in range(6, 22):
+        rejoins(talk, two, [one], generation, b"offset %d" % generation)
+    talk.settle()
+    finding = talk.the("R-06")
+    assert finding.severity is Severity.WARNING
+    assert finding.client_id is None
+    assert "worker rejoined (15)" in finding.observed
+    assert talk.rules() == ["R-06"]
+
+
 def test_R_06_names_all_clients_that_start_about_as_many_and_blames_none_of_them(talk: Conversation) -> None:
     a, b = settled(talk, ("a", "b"))
     pair, generation = [talk.client("bad"), talk.client("worse")], 3

@@ -78,9 +78,19 @@ class Rebalance(NamedTuple):
     also: tuple[Starter, ...] = ()  #: others that would have begun it, had it not begun
 
 
+def is_begun_by(rebalance: Rebalance, client: Starter) -> bool:
+    """Return True if the client began it of its own accord."""
+    return _acts(client, rebalance.starter)
+
+
 def is_started_by(rebalance: Rebalance, client: Starter) -> bool:
-    """Return True if the client began it, or would have."""
-    return any(client.is_same(one) for one in (rebalance.starter, *rebalance.also))
+    """Return True if the client began it of its own accord, or would have."""
+    return any(_acts(client, one) for one in (rebalance.starter, *rebalance.also))
+
+
+def _acts(client: Starter, starter: Starter) -> bool:
+    """A Connect worker rejoins because a connector changed, or another worker was restarted (KIP-415)."""
+    return starter.cause != WORKER_REJOINED and client.is_same(starter)
 
 
 def find_starter(group: GroupData, exchange: Exchange, member: Member | None) -> Starter:
