@@ -195,9 +195,10 @@ def test_quality_checks_that_are_killed_are_a_sentence_and_go_on(undisturbed, pr
         )
 
     wait_for(lambda: speaks() or batches() >= 0, "there is one")
-    before, killed = batches(), undisturbed.checks_pid()
+    killed = undisturbed.checks_pid()
     os.kill(killed, signal.SIGKILL)
     wait_for(lambda: speaks() or undisturbed.has_said("the quality query stopped: "), "its end is said")
+    before = batches()  # not sooner: a batch may end just before the kill
     wait_for(lambda: speaks() or batches() > before, "there are others")
     assert undisturbed.checks_pid() != killed
     (said,) = [line for line in undisturbed.said if "the quality query stopped: " in line]
