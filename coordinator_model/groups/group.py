@@ -132,6 +132,11 @@ class Group(Generic[M]):
         self.incarnation += 1
         self.settled = False
 
+    @property
+    def broker_release(self) -> tuple[int, int]:
+        """The oldest release that the coordinator can be."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------------------------------------------ members
 
     @property

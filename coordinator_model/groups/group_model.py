@@ -123,11 +123,6 @@ class GroupModel(Group[M]):
         """Process the end of a connection: no response is due to the requests open on it."""
         raise NotImplementedError
 
-    @property
-    def broker_release(self) -> tuple[int, int]:
-        """The oldest release that the coordinator can be."""
-        raise NotImplementedError
-
     # ------------------------------------------------------------------------------------------------ time
 
     def session_end_us(self, member: M) -> int | None:

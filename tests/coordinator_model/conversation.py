@@ -274,11 +274,12 @@ class Conversation:
         client: Client,
         error: int = 0,
         *,
-        version: int = 4,
+        version: int | None = None,
         generation: int | None = None,
         after_ms: float = 1,
         throttle_ms: int = 0,
     ) -> None:
+        version = VERSIONS[wire.HeartbeatRequest.API_KEY] if version is None else version
         body = wire.HeartbeatRequest(
             group_id=self.group,
             generation_id=client.generation if generation is None else generation,

@@ -31,9 +31,9 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from coordinator_model.groups.protocol.judge import ways
+from coordinator_model.groups.protocol.judge import Way, ways
 from coordinator_model.groups.protocol.table import Effect, Table
-from coordinator_model.releases import first_release
+from coordinator_model.releases import Release, first_release
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     FIND_COORDINATOR,
@@ -318,23 +318,30 @@ INSTANCE_SINCE: Final = {TABLE.apis[row[0]]: TABLE[row].versions[0] for row in (
 
 
 @cache
-def phases_of_members(api_key: int, version: int, answer: int, *, numbered: bool, loads: bool) -> frozenset[str]:
+def phases_of_members(api_key: int, version: int, answer: int, oldest: Release, *, numbered: bool, loads: bool) -> frozenset[str]:
     """Return the phases in which a member gets an answer that nobody else gets; none if somebody else gets it, too.
 
-    Who becomes a member by it is one.
+    Who becomes a member by it is one. An answer that the broker's release never gives proves what one of an older release would.
 
+    :param oldest: the broker's release is this one or later.
     :param numbered: the request names a generation. Then only members at their group's generation count.
     :param loads: the broker may load the group.
     """
-    found = [
-        way
-        for way in ways(TABLE, api_key, version, answer, first_release(api_key, version))
-        if (way.generation is not Generation.NONE) == numbered and (loads or way.phase != "L")
-    ]
+    first = first_release(api_key, version)
+    releases = (max(oldest, first), first)
+    found = next(filter(None, (_found(api_key, version, answer, one, numbered=numbered, loads=loads) for one in releases)), ())
     if numbered and any(way.generation is not Generation.SAME for way in found):
         return frozenset()
     others = any(way.sender not in _MEMBERS and way.row.effects.isdisjoint(_JOINS) for way in found)
     return frozenset() if others else frozenset(way.phase for way in found)
+
+
+def _found(api_key: int, version: int, answer: int, oldest: Release, *, numbered: bool, loads: bool) -> tuple[Way, ...]:
+    return tuple(
+        way
+        for way in ways(TABLE, api_key, version, answer, oldest)
+        if (way.generation is not Generation.NONE) == numbered and (loads or way.phase != "L")
+    )
 
 
 _MEMBERS: Final = frozenset({Sender.MEMBER, Sender.RENAMED})

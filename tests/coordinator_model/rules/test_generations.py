@@ -154,6 +154,7 @@ def test_G_02_fires_on_a_stale_commit_and_on_a_stale_sync(talk: Conversation) ->
     assert other.rules() == ["G-02"]
 
 
+@pytest.mark.usefixtures("before_2_3")
 def test_G_02_counts_a_heartbeat_told_to_rejoin_from_brokers_that_validate_first(talk: Conversation) -> None:
     old = left_behind(talk)
     talk.heartbeat(old, 27, version=2)
@@ -162,6 +163,20 @@ def test_G_02_counts_a_heartbeat_told_to_rejoin_from_brokers_that_validate_first
     talk.heartbeat(old, 27, version=3)
     talk.settle()
     assert talk.rules() == ["G-02"]
+
+
+def test_G_02_counts_an_old_clients_heartbeat_where_other_answers_show_that_the_broker_is_newer(talk: Conversation) -> None:
+    old = left_behind(talk)
+    talk.heartbeat(old, 27, version=2)
+    talk.settle()
+    assert talk.rules() == ["G-02"]
+
+
+def test_G_02_does_not_take_another_broker_for_one_of_the_coordinators_release(talk: Conversation) -> None:
+    old = left_behind(talk).reconnected("2")
+    talk.heartbeat(old, 27, version=2)
+    talk.settle()
+    assert talk.rules() == []
 
 
 def test_G_02_allows_a_request_that_was_under_way_when_the_round_completed(talk: Conversation) -> None:
@@ -389,6 +404,7 @@ def test_G_03_fires_on_a_refusal_between_two_successes_at_that_generation(talk: 
     assert finding.generation == 3
 
 
+@pytest.mark.usefixtures("before_2_3")
 def test_G_03_takes_a_heartbeat_told_to_rejoin_as_proof_from_brokers_that_validate_first(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.heartbeat(b, 22)
@@ -396,9 +412,18 @@ def test_G_03_takes_a_heartbeat_told_to_rejoin_as_proof_from_brokers_that_valida
     talk.heartbeat(a, 27, version=2)
     talk.settle()
     assert talk.rules() == []
-    talk.heartbeat(a, 27)
+    talk.heartbeat(a, 27, version=3)
     talk.settle()
     assert "G-03" in talk.rules()
+
+
+def test_G_03_takes_an_old_clients_heartbeat_as_proof_where_other_answers_show_that_the_broker_is_newer(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b, 22)
+    talk.wait(1)
+    talk.heartbeat(a, 27, version=2)
+    talk.settle()
+    assert talk.rules() == ["G-03"]
 
 
 def test_G_03_takes_an_accepted_commit_as_proof(talk: Conversation) -> None:

@@ -268,12 +268,21 @@ def test_T_02_takes_other_answers_for_accepted(talk: Conversation, how: str) -> 
     assert "T-02" in talk.rules()
 
 
+@pytest.mark.usefixtures("before_2_3")
 def test_T_02_takes_a_heartbeat_told_to_rejoin_only_from_brokers_that_validate_first(talk: Conversation) -> None:
     a, b = settled(talk)
     silence(talk, [a], 13_500)
     talk.heartbeat(b, 27, version=2)
     talk.settle()
     assert talk.rules() == ["T-04"]
+
+
+def test_T_02_takes_an_old_clients_heartbeat_told_to_rejoin_where_the_broker_is_known_to_validate_first(talk: Conversation) -> None:
+    a, b = settled(talk)
+    silence(talk, [a], 13_500)
+    talk.heartbeat(b, 27, version=2)
+    talk.settle()
+    assert talk.rules() == ["T-04", "T-02"]
 
 
 def test_T_02_allows_what_a_busy_broker_may_be_late_by(talk: Conversation) -> None:

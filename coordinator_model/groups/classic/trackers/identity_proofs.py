@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.broker_version import BrokerVersion
+from coordinator_model.groups.coordinator_addresses import is_coordinator
 from coordinator_model.groups.events import IdUnused
 from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, PREPARING, phases_of_members
 from coordinator_model.groups.records import Exchange, Generation, JoinFacts
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, NONE
 
 if TYPE_CHECKING:
@@ -22,12 +24,16 @@ def skew_us(group: GroupData) -> int:
 
 
 def proven_in(group: GroupData, exchange: Exchange) -> frozenset[str]:
-    """Return the phases that the group was in, if the response proves that its member and its generation are the request's; else none."""
+    """Return the phases that the group was in, if the response proves that its member and its generation are the request's; else none.
+
+    Of another broker than the coordinator that is known, only the version of its answer counts: it may be an older one.
+    """
     if exchange.api_key in COMMITS and NONE not in exchange.error_codes:
         return frozenset()
+    api_key, version = exchange.api_key, exchange.api_version
+    oldest = group.broker_release if is_coordinator(group, exchange.broker) else first_release(api_key, version)
     loads = group.loading_near(exchange.broker, exchange.res_us)
-    numbered = exchange.generation >= 0
-    return phases_of_members(exchange.api_key, exchange.api_version, exchange.error, numbered=numbered, loads=loads)
+    return phases_of_members(api_key, version, exchange.error, oldest, numbered=exchange.generation >= 0, loads=loads)
 
 
 def bears_generation(broker_version: BrokerVersion, exchange: Exchange, body: Any) -> bool:
