@@ -320,7 +320,11 @@ class Coordinator:
         if api_key == API_VERSIONS and not is_request and not record.cut_bytes:
             self._facts.saw_versions(record.cluster, record.broker, record.frame, record.api_version)
         group_id, cut_bytes = record.group or "", record.cut_bytes
-        if api_key not in FOLLOWED or not (group_id or cut_bytes) or _asks_about_unknown(record, self.groups):
+        if (
+            api_key not in FOLLOWED
+            or not (group_id or cut_bytes)
+            or (api_key in BESIDE_MEMBERSHIP and _asks_about_unknown(record, self.groups))
+        ):
             self._lost_frames.unmodelled(record)
             return
         if cut_bytes:
@@ -422,13 +426,11 @@ def raised_in_words(error: Exception) -> str:
 
 
 def _asks_about_unknown(record: MirrorRecord, groups: GroupStore) -> bool:
-    """Return True for a description, or a read of offsets, that can be compared with nothing.
+    """Return True if a description, or a read of offsets, can be compared with nothing.
 
     It is about a group of which no other frame was seen, about many groups at once, so that it is cut, or was asked for before the group
     was known.
     """
-    if record.api_key not in BESIDE_MEMBERSHIP:
-        return False
     key = (record.cluster, record.group or "")
     if record.cut_bytes or key not in groups:
         return True
