@@ -48,6 +48,7 @@ from tests.real.harness import raw_topic
 
 SETTLE_S = 10.0  # at each rate, before anything is measured
 FAR_BEHIND_S = 10.0  # a mode with more than that unread at the end of a step is asked for no more
+UNREACHED_RATE = 100_000  # frames a second
 STUCK_S = 300.0
 MEASURED = ("JVM", "worker", "driver", "checks")
 MODES = ("real", "empty", "rows", "processor")
@@ -135,6 +136,7 @@ class Bench:
                 deadline, progressed = time.monotonic() + STUCK_S, self.read
             if time.monotonic() > deadline:
                 raise SystemExit(f"the job stopped reading at {self.read} of {self.sent} frames")
+        self.generator.tell(read=self.read)
 
     def step(self, name: str, **command: object) -> dict[str, Any]:
         """One measured step; gives what is known of it."""
@@ -148,14 +150,15 @@ class Bench:
         after = Usage.now()
         passed, got = after.at_s - before.at_s, self.read - read
         cores = before and after.cpu_since(before)
-        latencies = sorted(seen.latency_s for seen in self.seen)
+        follows = command["do"] == "follow"  # the capture's clock is not ours then
+        latencies = [] if follows else sorted(seen.latency_s for seen in self.seen)
         times = sorted(self.batch_times_ms.values())
         return {
             "mode": self.mode,
             "step": name,
             "seconds": round(passed, 1),
             "frames_per_s": round(got / passed),
-            "findings": len(latencies),
+            "findings": len(self.seen),
             "p50_s": _quantile(latencies, 0.50),
             "p99_s": _quantile(latencies, 0.99),
             "max_s": _quantile(latencies, 1.0),
@@ -250,7 +253,11 @@ def measure(bench: Bench, options: argparse.Namespace, tell: Callable[[dict[str,
         if result["behind"] > rate * FAR_BEHIND_S:
             return
     if options.ahead:
-        tell(bench.step("sustained", do="follow", ahead=options.ahead, seconds=options.seconds))
+        follow = {"do": "follow", "ahead": options.ahead}
+        settled = bench.step("settling", **follow, seconds=SETTLE_S, rate=UNREACHED_RATE)
+        bench.drain()
+        rate = 1.1 * settled["frames_per_s"]  # so that the clock in the data does not get ahead of ours
+        tell(bench.step("sustained", **follow, seconds=options.seconds, rate=rate))
         bench.drain()
     if options.backlog:
         tell(bench.step("catching up", do="backlog", frames=options.backlog))
@@ -378,7 +385,8 @@ def main() -> None:
 
     def keep(result: dict[str, Any]) -> None:
         say(
-            f"{result['mode']} {result['step']}: {result['frames_per_s']:,} frames/s, p50 {result['p50_s']} s, p99 {result['p99_s']} s"
+            f"{result['mode']} {result['step']}: {result['frames_per_s']:,} frames/s"
+            + ("" if result["p50_s"] is None else f", p50 {result['p50_s']} s, p99 {result['p99_s']} s")
         )
         if options.results:
             with options.results.open("a") as file:

@@ -7,7 +7,9 @@ of a member, capture time and exchange number, is patched into them a batch at a
 here: a hundredth of what a producer costs that is handed single records. Joins, commits and breaches are few and encoded when due.
 
 The traps. *Fixed widths*: a patch must not change a length, so exchange numbers begin where msgpack writes them in four bytes. *Nothing
-is sent in blocks that would flatter the model*: the requests of eight connections come before their answers, as they do on a wire.
+is sent in blocks that would flatter the model*: the requests of eight connections come before their answers, as they do on a wire. *A
+reader takes what it is given in gulps, clients do not*: while frames follow the reader, they drive the clock in the data, so that the
+heartbeats of a member are as far apart as a client's, and a pause shorter than all before it stays what it is, a rarity.
 """
 
 from __future__ import annotations
@@ -68,6 +70,22 @@ class Clock:
 
     def now_us(self) -> int:
         return int((self._begins_s + (time.time() - self._began_s) * self._speed) * 1e6)
+
+
+class FrameClock:
+    """A clock of the capture that frames drive, from what another says.
+
+    :param per_s: frames in a second of the capture.
+    """
+
+    def __init__(self, load: Load, per_s: float) -> None:
+        self._load = load
+        self._began_us = load.clock.now_us()
+        self._first = load.sent
+        self._per_s = per_s
+
+    def now_us(self) -> int:
+        return self._began_us + int((self._load.sent - self._first) * 1e6 / self._per_s)
 
 
 @dataclass
@@ -303,8 +321,9 @@ class Broker:
 class Load:
     """What is sent, and how far it is. Commands, each a JSON object with ``do``:
 
-    ``form`` lets every group join; ``rest`` sends nothing but ticks for ``seconds``; ``steady`` sends ``rate`` frames a second for ``seconds``; ``follow`` keeps ``ahead`` frames before
-    what the reader says with ``{"read": n}``, for ``seconds``; ``backlog`` sends ``frames`` at once; ``end``.
+    ``form`` lets every group join; ``rest`` sends nothing but ticks for ``seconds``; ``steady`` sends ``rate`` frames a second for
+    ``seconds``; ``follow`` keeps ``ahead`` frames before what the reader says with ``{"read": n}``, for ``seconds``, in a capture of
+    ``rate`` frames a second; ``backlog`` sends ``frames`` at once.
     Between commands only the ticks go on. The answer has ``sent`` (frames so far), ``took_s`` and ``cpu_s``.
     """
 
@@ -312,7 +331,7 @@ class Load:
     groups: int
     members: int
     partitions: int
-    clock: Clock = field(default_factory=Clock)
+    clock: Clock | FrameClock = field(default_factory=Clock)
     sent: int = 0
     read: int = 0
     breaches: int = 0
@@ -361,13 +380,15 @@ class Load:
             self.idle()
             time.sleep(LINGER_S)
 
-    def follow(self, ahead: int, seconds: float) -> None:
-        began, origin = time.time(), self.sent - self.read
+    def follow(self, ahead: int, seconds: float, rate: float) -> None:
+        began, origin, clock = time.time(), self.sent - self.read, self.clock
+        self.clock = FrameClock(self, rate)
         while (elapsed := time.time() - began) < seconds:
             while self._send(self.read + origin + ahead - self.sent):
                 pass
             self._accompany(elapsed)
             time.sleep(LINGER_S)
+        self.clock = clock
 
     def backlog(self, frames: int) -> None:
         wanted = self.sent + frames
