@@ -85,7 +85,7 @@ class RuleEngine:
         over = [
             (known.rule, known.subject)
             for known in open_findings.open.values()
-            if _is_over(group, known.rule, known.subject, standing)
+            if known.publish_us <= now_us and _is_over(group, known.rule, known.subject, standing)
         ]
         found.extend(open_findings.settle(CATALOGUE, now_us, self._quiet_us, over, group.kind))
         shown = group.changed or len(open_findings.open) != before

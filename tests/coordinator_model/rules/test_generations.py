@@ -1028,6 +1028,20 @@ def test_G_12_allows_the_success_of_a_coordinator_that_loads_the_group(talk: Con
     assert talk.rules() == []
 
 
+def test_G_12_waits_for_late_frames_of_a_coordinator_that_loads_though_the_phase_is_over(talk: Conversation) -> None:
+    """It was told at once, as over, when those who waited were refused, before their next frames could explain it."""
+    member, waiting = waiting_for(talk)
+    talk.wait(3_000)
+    talk.heartbeat(member)
+    talk.now_us -= 150_000
+    for asked in waiting:
+        talk.refuse_join(asked, 16)
+    talk.tick()
+    talk.refuse_join(talk.ask_join(waiting[0].client), 14)
+    talk.settle()
+    assert [finding for finding in talk.findings if finding.rule == "G-12"] == []
+
+
 def test_G_12_does_not_look_across_a_gap(talk: Conversation) -> None:
     member, _ = waiting_for(talk)
     talk.gap()
