@@ -178,7 +178,7 @@ class CoordinatorChanges:
             group.count_error(exchange.api_key, error)
         events = self.follow(group, exchange, body, errors)
         if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
-            self.told_us = exchange.res_us
+            self.told_us = max(self.told_us, exchange.res_us)  # answers to several members may come out of their order
         if UNKNOWN_SERVER_ERROR in errors:
             events.extend(_internal_error(group, exchange))
         if GROUP_MAX_SIZE_REACHED in errors:

@@ -240,6 +240,32 @@ def test_C_02_allows_a_join_phase_of_which_members_hear_that_wait_themselves(tal
     assert not said(talk, "C-02")
 
 
+def test_C_02_allows_a_join_phase_that_members_hear_of_by_clocks_that_differ(talk: Conversation) -> None:
+    """The newest answer was taken for the last that came, so that the one before it looked like a success."""
+    a, b, c = settled(talk, ("a", "b", "c"))
+    talk.ask_join(b)
+    for _ in range(9):
+        talk.heartbeat(a, 27)
+        talk.now_us -= 4_000
+        talk.heartbeat(c, 27)
+        talk.now_us += 4_000
+        talk.wait(1_000)
+    assert not said(talk, "C-02")
+
+
+def test_C_02_allows_a_success_before_the_join_phase_by_a_clock_that_is_ahead() -> None:
+    talk = Conversation(clock_skew_ms=100)
+    a, b, c = settled(talk, ("a", "b", "c"))
+    talk.ask_join(b)
+    for _ in range(9):
+        talk.wait(1_000)
+        talk.heartbeat(c, 27)
+    talk.now_us += 60_000
+    talk.heartbeat(a)
+    talk.wait(2_000)
+    assert not said(talk, "C-02")
+
+
 def test_C_02_allows_a_connection_that_ended(talk: Conversation) -> None:
     _, _, asked = forgotten_join(talk)
     talk.close(asked.client)
