@@ -19,7 +19,7 @@ EVIDENCE_KEPT = 6
 
 @dataclass(slots=True)
 class OpenFinding:
-    """A finding that is not resolved, as of its last occurrence."""
+    """A finding that is not resolved, as of the last of its worst occurrences."""
 
     rule: str
     subject: str
@@ -89,15 +89,15 @@ class OpenFindings:
             if known.publish_us <= at_us:
                 yield self._publish(rule, known, group_type)
             return
-        worse = severity.rank > known.severity.rank
         known.count += 1
         known.updated_us = at_us
-        known.summary, known.observed, known.generation = breach.summary, breach.observed, breach.generation
-        known.member_id, known.instance_id, known.actor = breach.member_id, breach.instance_id, breach.actor or NOBODY
-        known.evidence = _merge(known.evidence, breach.evidence)
-        known.blame, known.action = breach.blame or rule.blame, breach.action
-        if worse:
+        worse = severity.rank > known.severity.rank
+        if severity.rank >= known.severity.rank:  # a milder one would not bear out the severity that the finding has
             known.severity = severity
+            known.summary, known.observed, known.generation = breach.summary, breach.observed, breach.generation
+            known.member_id, known.instance_id, known.actor = breach.member_id, breach.instance_id, breach.actor or NOBODY
+            known.evidence = _merge(known.evidence, breach.evidence)
+            known.blame, known.action = breach.blame or rule.blame, breach.action
         if known.published and (worse or known.count.bit_count() == 1):  # at each power of two, which bounds the updates of a flood
             yield self._say(rule, known, Status.UPDATE, group_type)
 

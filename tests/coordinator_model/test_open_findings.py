@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.finding import Finding, Status
+from coordinator_model.finding import Finding, Severity, Status
 from coordinator_model.groups.records import ClientInfo
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE
@@ -55,6 +55,26 @@ def test_a_finding_names_whom_its_newest_occurrence_names() -> None:
     assert (opened.client_id, opened.member_id, opened.instance_id) == ("a", "a-1", "i")
     assert (updated.status, updated.client_id, updated.client_address) == (Status.UPDATE, None, None)
     assert (updated.member_id, updated.instance_id) == (None, None)
+
+
+def test_a_finding_that_goes_on_more_mildly_keeps_the_words_that_bear_out_its_severity() -> None:
+    """An error that by now tells of what deserves a warning would be believed no more."""
+    findings, rule = OpenFindings("c1", "g"), CATALOGUE["R-06"]
+    actor = ClientInfo("a", "10.0.0.1:40000", "", "a#1")
+
+    def reported(at_us: int, summary: str, severity: Severity, **fields: Any) -> list[Finding]:
+        breach = Breach("", summary, "none", (), severity=severity, **fields)
+        return list(findings.report(rule, breach, at_us=at_us, hold_us=0, incarnation=1, group_type="classic"))
+
+    [opened] = reported(1, "More than restarts explain.", Severity.WARNING)
+    [worse] = reported(2, "One client starts them all.", Severity.ERROR, actor=actor, generation=7)
+    assert reported(3, "More than restarts explain.", Severity.WARNING, generation=8) == []
+    [again] = reported(4, "More than restarts explain.", Severity.WARNING, generation=9)
+    assert (opened.severity, opened.summary, opened.client_id) == (Severity.WARNING, "More than restarts explain.", None)
+    for one in (worse, again):
+        assert (one.severity, one.summary) == (Severity.ERROR, "One client starts them all.")
+        assert (one.client_id, one.generation) == ("a", 7)
+    assert (worse.count, again.count, again.updated_at_us) == (2, 4, 4)
 
 
 def takes(talk: Conversation, leader: Client, name: str, instance_id: str) -> Client:
