@@ -13,12 +13,13 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 from coordinator_model import wire
-from coordinator_model.wire.constants import JOIN_GROUP, UNKNOWN_MEMBER_ID
+from coordinator_model.wire.constants import JOIN_GROUP, MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID
 from coordinator_model.wire.record import Kind, MirrorRecord
 from tests.coordinator_model.reference.history import History, Plan
 from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS, Asked, Connection
 
 WRITTEN_US = 7_500 * MS  #: a write to the log takes no longer: 5 s, and what a timer may be late
+LATE_US = 500 * MS  #: a frame comes no later than that after newer ones
 EXPLAINED_US = 2 * SECOND  #: a late frame comes within half a second, and a tick follows within one more
 
 
@@ -345,7 +346,22 @@ class SwappedAssignment(Unlawful):
             and any(entry.member_id == act.request.member_id for entry in one.request.assignments)
             and one.asked_us < act.answered_us
             for one in seen
-        )
+        ) and self._complete_since(act, seen)
+
+    def _complete_since(self, act: Seen, seen: list[Seen]) -> bool:
+        """Whether the generation was completed after the capture had begun, or its leader might have submitted a plan before.
+
+        A leader whose id is new shows it, and an answer at an earlier generation that was asked for when no late frame could come.
+        """
+        since_us = min(one.asked_us for one in seen if isinstance(one.request, wire.JoinGroupRequest | wire.SyncGroupRequest))
+        unused = {one.answer.member_id for one in seen if getattr(one.answer, "error_code", 0) == MEMBER_ID_REQUIRED}
+        for one in joins(seen):
+            new_leader = bool(one.answer.members) and one.request.member_id in {"", *unused}
+            unused.discard(one.request.member_id)
+            earlier = one.answer.generation_id < act.generation and one.asked_us >= since_us + LATE_US
+            if earlier or (new_leader and one.answer.generation_id <= act.generation):
+                return True
+        return False
 
 
 class EmptiedAssignment(SwappedAssignment):
@@ -367,7 +383,9 @@ class ForeignProtocol(Unlawful):
         return replace(body, protocol_name="invented")
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
-        return True
+        """Brokers 2.3 and 2.4 tell a static member that returns what the group uses, whatever it offers."""
+        returns = act.request.group_instance_id is not None and not act.request.member_id
+        return act.api_version > 6 or not returns
 
 
 class JoinForgotten(Unlawful):
