@@ -102,10 +102,13 @@ def _gives_up_joins(scene: Scene) -> None:
 
 
 def _beats_too_seldom(scene: Scene) -> None:
-    """Members whose rebalance timeout is shorter than their heartbeat interval drop each other, and come back."""
+    """Members whose rebalance timeout is shorter than their heartbeat interval drop each other, and come back.
+
+    It is a quarter of that interval, and they begin a half of it apart, or all of them might happen to be told in time.
+    """
     scene.fact()
     for number in range(3):
-        member = scene.member(f"seldom-{number}", rebalance_ms=round(1000 * STAY_S / 3))
+        member = scene.member(f"seldom-{number}", rebalance_ms=round(1000 * STAY_S / 8))
         threading.Thread(target=_beat_seldom, args=(scene, member), name=member.connection.client_id, daemon=True).start()
         time.sleep(1.0)
     for _ in scene.until_found():
