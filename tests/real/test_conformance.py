@@ -16,6 +16,7 @@ SCENARIO_NAMES = ("one-by-one", "static", "cut-joining")
 
 
 @pytest.mark.real
+@pytest.mark.long
 def test_two_libraries_keep_the_protocol_in_three_scenarios(tmp_path: Path) -> None:
     libraries = [library for library in LIBRARIES if library.name in LIBRARY_NAMES]
     clusters = run(

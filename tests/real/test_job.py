@@ -234,6 +234,7 @@ def times_said_starting(broker, name) -> int:
     return sum("starting_since_ms" in status for status in told)
 
 
+@pytest.mark.long
 def test_a_monitor_whose_jvm_starts_slowly_says_for_as_long_that_it_starts(broker, mirror, tmp_path):
     """Else it is taken for dead after a minute, and everybody is told."""
     spark = r"^\S*java (?!.*launcher\.Main).*deploy\.SparkSubmit"
@@ -251,6 +252,7 @@ def test_a_monitor_whose_jvm_starts_slowly_says_for_as_long_that_it_starts(broke
         monitor.kill()
 
 
+@pytest.mark.long
 def test_a_monitor_that_fetches_what_it_lacks_says_for_as_long_that_it_starts(broker, mirror, tmp_path, monkeypatch):
     settings = tmp_path / "ivysettings.xml"
     monkeypatch.setenv("REBALANCE_MONITOR_JVM_CACHE", str(tmp_path / "empty"))

@@ -26,8 +26,8 @@ from tests.real.harness import mirror_record, raw_topic, wait_for
 from tests.real.secured import SecuredCluster, secured_cluster
 
 TOPIC, GROUP, MIRROR = "orders", "payments", "request-log"
-MAX_POLL_MS = 20_000
-HELD_BACK_S = 25
+MAX_POLL_MS = 10_000
+HELD_BACK_S = 13
 USERS = ("alice", "bob", "carol")
 CLI = (sys.executable, "-m", "streaming.cli")
 
@@ -41,7 +41,7 @@ class Member:
         self.polls.set()
         self.ended = threading.Event()
         self.assigned: list[Any] = []
-        settings = {"group.id": GROUP, "client.id": f"{user}-1", "session.timeout.ms": 10_000, "max.poll.interval.ms": MAX_POLL_MS}
+        settings = {"group.id": GROUP, "client.id": f"{user}-1", "session.timeout.ms": 6_000, "max.poll.interval.ms": MAX_POLL_MS}
         self._consumer = Consumer({**cluster.add_user(user), **settings, "heartbeat.interval.ms": 1_000})
         for kind, name in ((ResourceType.TOPIC, TOPIC), (ResourceType.GROUP, GROUP)):
             cluster.grant(user, "read", kind, name)

@@ -16,7 +16,7 @@ from streaming.spark import jvm
 from streaming.spark.session import connector_jars
 from tests.streaming.web import history
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
 RECIPE, VIEW = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)

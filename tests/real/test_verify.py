@@ -20,6 +20,14 @@ from tests.real.lab.monitor import Monitor
 pytestmark = pytest.mark.real
 
 TOPIC, GROUPS = "t", "rebalance-groups"
+SESSION_MS = 8_000
+BRISK = {
+    "group.consumer.min.session.timeout.ms": SESSION_MS,
+    "group.consumer.session.timeout.ms": SESSION_MS,
+    "group.consumer.min.heartbeat.interval.ms": 500,
+    "group.consumer.heartbeat.interval.ms": 500,
+}
+"""A member is told of a change with its next heartbeat, and a static one that has left keeps its place for a session."""
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +36,8 @@ def scene(tmp_path_factory):
     front = f"{HOST}:{free_port()}"
     records = tmp_path_factory.mktemp("verify") / "records"
     with (
-        Broker(advertised={"PLAINTEXT": front}) as broker,
-        Monitor(records, Settings()) as monitor,
+        Broker(advertised={"PLAINTEXT": front}, properties=BRISK) as broker,
+        Monitor(records, Settings(group_consumer_session_timeout_ms=SESSION_MS)) as monitor,
         running_tap([f"{front}={broker.address()}"], monitor, cluster="verified"),
     ):
         broker.create_topic(TOPIC, 2)
