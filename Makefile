@@ -30,10 +30,10 @@ demo: setup ## Start a real Kafka, inject faults into its groups, and show which
 	@$(BIN)/rebalance-monitor demo $(ARGS)
 
 # Of what is tried with random input, a sample; see tests/mills.py.
-SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 3 --dist loadfile -m "not long and not mill"
+SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --dist loadfile -m "not long and not mill"
 
 .PHONY: test test-all quick
-test: setup ## Run the tests (PYTHON=python3.13 with that Python); fourteen minutes on two cores
+test: setup ## Run the tests (PYTHON=python3.13 with that Python); eleven minutes on two cores
 	@$(SAMPLE) $(ARGS)
 
 test-all: setup ## The same with the mills whole, and short runs of the laboratory and of the kills, as CI does

@@ -1,6 +1,6 @@
 """Hypothesis profiles: a sample for ``make test``, all that CI runs, and what ``make histories`` runs for as long as it takes. And lanes.
 
-``make test`` runs three processes on two cores, since tests with brokers wait most of the time. One begins with every file that starts
+``make test`` runs four processes on two cores, since tests with brokers wait most of the time. One begins with every file that starts
 Spark, one test after the other; the others with the rest, file by file. What tests of several could disturb (ports, folders) they have to
 see to themselves.
 """
