@@ -164,6 +164,7 @@ class Epochs(Conversation):
             group_id=self.group,
             generation_id_or_member_epoch=client.generation if epoch is None else epoch,
             member_id=client.member_id,
+            group_instance_id=client.instance_id,
             topics=(wire.OffsetCommitRequestTopic(partitions=(partition,), **topic),),
         )
         done = wire.OffsetCommitResponsePartition(partition_index=number, error_code=error)

@@ -146,12 +146,12 @@ def _instance_senders(group: EpochGroupData, exchange: Exchange) -> frozenset[Se
 
 
 def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
-    """Return True if the member that held the instance id last has left it for whoever comes."""
+    """Return True if the member that held the instance id last has left it for whoever comes, and nobody can have come unseen."""
     holder = group.members.get(group.instances.get(exchange.instance_id or "", ""))
     return (
         holder is not None
         and (holder.removed == "aside" or holder.classic)
-        and max(holder.removed_us, holder.epoch_us) < exchange.inv_us
+        and group.followed_us < max(holder.removed_us, holder.epoch_us) < exchange.inv_us
         and exchange.gap_free
         and not _rejoins(group, exchange)
     )

@@ -135,6 +135,22 @@ def test_E_20_allows_a_commit_without_a_member_where_it_is_lawful(why: str) -> N
     assert "E-20" not in talk.rules()
 
 
+def test_E_20_allows_a_commit_of_a_member_that_took_an_instance_id_while_frames_were_lost() -> None:
+    """The instance id was left for whoever comes before the gap, so that its new holder looked like a client that has yet to join."""
+    talk = Epochs()
+    a, c = talk.member("a", "i"), talk.member("c")
+    talk.joins(a, 2, foo(0))
+    talk.joins(c, 3, foo(1))
+    talk.leaves(a, -2)
+    talk.gap()
+    talk.beats(c)
+    talk.full(c, 3, foo(1), owned=foo(1))
+    successor = talk.member("b", "i")
+    talk.commits(successor, epoch=3)
+    talk.settle()
+    assert "E-20" not in talk.rules()
+
+
 @pytest.mark.parametrize("how", COMMITS)
 def test_E_20_allows_every_commit_of_a_member_at_its_epoch(how: str) -> None:
     talk = Epochs()
