@@ -50,8 +50,7 @@ def stays(
     elif facts.owned is not None:
         member.pending &= facts.owned  # also without an assignment: it may have the target's epoch already
     if assignment is not None and overlapped:
-        member.granted = None  # this may be older than the one captured before
-        member.was_assigned(assignment, 0)
+        member.granted = member.ever = None  # this may be older than the one before, which may have taken something
     if assignment is None or overlapped:
         _note_told(group, exchange, member, NO_PARTITIONS)
         return

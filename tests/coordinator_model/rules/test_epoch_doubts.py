@@ -212,6 +212,27 @@ def test_E_16_takes_no_late_answer_of_the_coordinator_before_for_the_release_of_
 # ---------------------------------------------------------------------------------------------------- E-18: a full Streams group
 
 
+def test_E_18_allows_the_removal_of_a_member_that_may_have_been_told_to_give_up_in_answers_out_of_order() -> None:
+    """Which of two answers is the newer is not known, so neither is what a later, smaller assignment takes."""
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(b, 1, {})
+    talk.joins(a, 2, foo(0, 1))
+    first = talk.ask_beat(a, owned=foo(0, 1))
+    again = a.reconnected()
+    asked = talk.ask_beat(again, owned=foo(0, 1))
+    talk.answer(asked, talk.given(again, 2, foo(0, 1)))
+    talk.answer(first, talk.given(a, 2))
+    talk.wait(5_000)
+    talk.beats(again, 2, foo(0))
+    talk.wait(5_000)
+    talk.beats(again)
+    talk.wait(5_000)
+    talk.refused(again, 25)
+    talk.settle()
+    assert talk.rules() == []
+
+
 @pytest.mark.parametrize("tasks", [(), (0,), (0, 1)])
 def test_E_18_allows_a_full_streams_group_to_refuse_a_member_that_joins_again(tasks: tuple[int, ...]) -> None:
     """Up to 4.3 the limit counts before it is asked who joins."""
