@@ -233,6 +233,28 @@ def test_E_18_allows_the_removal_of_a_member_that_may_have_been_told_to_give_up_
     assert talk.rules() == []
 
 
+@pytest.mark.parametrize("how", ["consumer", "classic"])
+def test_E_18_allows_an_instance_id_to_be_held_by_a_process_that_died_before_its_join_was_answered(how: str) -> None:
+    """A container that is started again and again: the one before may have joined, and its session runs."""
+    talk = Epochs()
+    a, c = talk.member("a", "i"), talk.member("c")
+    talk.joins(c, 1, {})
+    talk.joins(a, 2, foo(0, 1))
+    talk.leaves(a, -2)
+    talk.wait(1_000)
+    dies = talk.member("dies", "i")
+    if how == "consumer":
+        talk.ask_beat(dies, 0, **talk.join_fields())
+    else:
+        dies.member_id = ""
+        talk.ask_join(dies)
+    talk.close(dies)
+    talk.wait(1_000)
+    talk.refused_join(talk.member("next", "i"), 111)
+    talk.settle()
+    assert "E-18" not in talk.rules()
+
+
 @pytest.mark.parametrize("tasks", [(), (0,), (0, 1)])
 def test_E_18_allows_a_full_streams_group_to_refuse_a_member_that_joins_again(tasks: tuple[int, ...]) -> None:
     """Up to 4.3 the limit counts before it is asked who joins."""
