@@ -18,6 +18,12 @@ def told(talk: Conversation, rule: str) -> list[tuple[Status, int]]:
     return [(finding.status, finding.count) for finding in talk.findings if finding.rule == rule]
 
 
+def reported(findings: OpenFindings, rule: str, at_us: int, summary: str, **fields: Any) -> list[Finding]:
+    """What is said of a breach of a rule, with its fields."""
+    breach = Breach("", summary, "none", (), **fields)
+    return list(findings.report(CATALOGUE[rule], breach, at_us=at_us, hold_us=0, incarnation=1, group_type="classic"))
+
+
 def test_a_finding_that_recurs_is_updated_in_ever_longer_steps(talk: Conversation) -> None:
     """Neither each time, which floods who reads it, nor never, which hides that it goes on."""
     a, _ = settled(talk)
@@ -43,15 +49,11 @@ def test_a_finding_that_is_held_back_says_how_often_it_happened_meanwhile(talk: 
 
 def test_a_finding_names_whom_its_newest_occurrence_names() -> None:
     """One that began with one member, and is about several by now, blames none of them; its words name them all."""
-    findings, rule = OpenFindings("c1", "g"), CATALOGUE["R-01"]
+    findings = OpenFindings("c1", "g")
     actor = ClientInfo("a", "10.0.0.1:40000", "", "a#1")
 
-    def reported(at_us: int, **fields: Any) -> list[Finding]:
-        breach = Breach("", "Members are missing.", "none", (), **fields)
-        return list(findings.report(rule, breach, at_us=at_us, hold_us=0, incarnation=1, group_type="classic"))
-
-    [opened] = reported(1, actor=actor, member_id="a-1", instance_id="i")
-    [updated] = reported(2)
+    [opened] = reported(findings, "R-01", 1, "Members are missing.", actor=actor, member_id="a-1", instance_id="i")
+    [updated] = reported(findings, "R-01", 2, "Members are missing.")
     assert (opened.client_id, opened.member_id, opened.instance_id) == ("a", "a-1", "i")
     assert (updated.status, updated.client_id, updated.client_address) == (Status.UPDATE, None, None)
     assert (updated.member_id, updated.instance_id) == (None, None)
@@ -59,17 +61,14 @@ def test_a_finding_names_whom_its_newest_occurrence_names() -> None:
 
 def test_a_finding_that_goes_on_more_mildly_keeps_the_words_that_bear_out_its_severity() -> None:
     """An error that by now tells of what deserves a warning would be believed no more."""
-    findings, rule = OpenFindings("c1", "g"), CATALOGUE["R-06"]
+    findings = OpenFindings("c1", "g")
+    mild = {"summary": "More than restarts explain.", "severity": Severity.WARNING}
     actor = ClientInfo("a", "10.0.0.1:40000", "", "a#1")
 
-    def reported(at_us: int, summary: str, severity: Severity, **fields: Any) -> list[Finding]:
-        breach = Breach("", summary, "none", (), severity=severity, **fields)
-        return list(findings.report(rule, breach, at_us=at_us, hold_us=0, incarnation=1, group_type="classic"))
-
-    [opened] = reported(1, "More than restarts explain.", Severity.WARNING)
-    [worse] = reported(2, "One client starts them all.", Severity.ERROR, actor=actor, generation=7)
-    assert reported(3, "More than restarts explain.", Severity.WARNING, generation=8) == []
-    [again] = reported(4, "More than restarts explain.", Severity.WARNING, generation=9)
+    [opened] = reported(findings, "R-06", 1, **mild)
+    [worse] = reported(findings, "R-06", 2, "One client starts them all.", severity=Severity.ERROR, actor=actor, generation=7)
+    assert reported(findings, "R-06", 3, **mild, generation=8) == []
+    [again] = reported(findings, "R-06", 4, **mild, generation=9)
     assert (opened.severity, opened.summary, opened.client_id) == (Severity.WARNING, "More than restarts explain.", None)
     for one in (worse, again):
         assert (one.severity, one.summary) == (Severity.ERROR, "One client starts them all.")

@@ -23,7 +23,7 @@ from coordinator_model.groups.epochs import (
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
-from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
+from coordinator_model.groups.epochs.records import EpochMember, is_join
 from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange
@@ -147,7 +147,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
             member.forget()
             self.doubles = [known for known in self.doubles if known.holder != member.id]
             self.changed = True
-        if exchange.instance_id is not None and (exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP):
+        if exchange.instance_id is not None and is_join(exchange):
             self.followed_us = max(self.followed_us, exchange.inv_us)  # it may hold the instance id
         self.born_us = 0
 

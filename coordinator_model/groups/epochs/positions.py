@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
+from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, is_join
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
 from coordinator_model.groups.protocol.judge import ways
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
-    JOIN_GROUP,
     LEAVE_GROUP,
     NONE,
     OFFSET_COMMIT,
@@ -175,10 +174,7 @@ def _rejoins(group: EpochGroupData, exchange: Exchange) -> bool:
     A JoinGroup takes it from its holder at once, so the holder may be fenced before its answer is captured.
     """
     return any(
-        other.instance_id == exchange.instance_id
-        and (other.generation == JOIN_EPOCH or other.api_key == JOIN_GROUP)
-        and other.key != exchange.key
-        for other in group.open.values()
+        other.instance_id == exchange.instance_id and is_join(other) and other.key != exchange.key for other in group.open.values()
     )
 
 

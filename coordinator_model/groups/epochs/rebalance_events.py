@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.group_event import FramePlace
-from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, by_topic
+from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, by_topic, is_join
 from coordinator_model.groups.epochs.waited_for import waited_for
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.rebalance_recorder import (
@@ -44,7 +44,6 @@ from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
     HEARTBEAT,
-    JOIN_GROUP,
     NONE,
     REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
@@ -118,8 +117,8 @@ class EpochEvents(Recorder):
             self.current is not None
             or self.known_of(group, member_id)[1:] != was[1:]  # the epoch of the group alone says nothing of the member
             or member.id in self.gone
-            or exchange.generation == JOIN_EPOCH
-            or exchange.api_key in {JOIN_GROUP, SYNC_GROUP}
+            or is_join(exchange)
+            or exchange.api_key == SYNC_GROUP
         ):
             self._accepted(group, exchange, member, was)
 
@@ -127,7 +126,7 @@ class EpochEvents(Recorder):
         identity = Identity.of_member(member)
         if self.gone.pop(member.id, None) is None:
             self.lost.pop(identity.holder, None)
-        joined = exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP
+        joined = is_join(exchange)
         is_new = was.member is None or was.removed not in {None, "aside"}
         if joined and self.asked.get(exchange.key[0]) != exchange.key[1]:
             self.tell(group, "member_joined", exchange, identity, new=is_new)

@@ -12,13 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.records import NOBODY, AnyMember, ClientInfo, Partitions, Refusals
+from coordinator_model.groups.records import NOBODY, AnyMember, ClientInfo, Exchange, Partitions, Refusals
+from coordinator_model.wire.constants import JOIN_GROUP
 
 NO_PARTITIONS: Final[Partitions] = frozenset()
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 ASIDE_EPOCH: Final = -2  #: a static member leaves for a while
+
+
+def is_join(exchange: Exchange) -> bool:
+    """Return True if the request is a join of either protocol."""
+    return exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP
 
 
 def partitions_of(entries: Iterable[Any] | None, name: str = "topic_id") -> Partitions | None:
@@ -49,7 +55,7 @@ class EpochMember(AnyMember):
     told_us: int = 0
     told_frame: Evidence | None = None
     told_timeout_ms: int | None = None  #: its rebalance timeout at that time
-    ever: dict[tuple[str, int], int] | None = None  #: see :meth:`was_assigned`; None if its join was not seen
+    ever: dict[tuple[str, int], int] | None = None  #: see :meth:`was_assigned`; None if that is not known
     topics: tuple[str, ...] | None = None  #: subscribed by name; None if that is not known
     pattern: str | None = None  #: None if that is not known, empty if there is none
     rebalance_timeout_ms: int | None = None
@@ -102,7 +108,7 @@ class EpochMember(AnyMember):
     def was_assigned(self, assignment: Partitions, epoch: int) -> None:
         """Note for each partition that the member was assigned since its join the epoch of the answer that did so first.
 
-        :param epoch: 0 if it may have had them before: with its join, and where the order of frames is not known.
+        :param epoch: 0 if it may have had them before: with its join.
         """
         if self.ever is not None:
             self.ever = {**dict.fromkeys(assignment, epoch), **self.ever}
