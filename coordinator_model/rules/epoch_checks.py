@@ -254,14 +254,23 @@ def does_not_rejoin(group: EpochGroupData, asked: AskedToRejoin) -> Breach | Non
     if timeout_ms is None or waited_us * 2 < timeout_ms * 1_000:
         return None
     overdue = waited_us > timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
+    ends_us = asked.since_us + timeout_ms * 1_000
+    # The last member of the newer protocol may have left; the group is a classic one then, and its coordinator waits on for static members.
+    newer_us = max((one.accepted_asked_us for one in group.present_members() if not one.classic), default=0)
+    if newer_us <= asked.since_us:
+        outcome = f"its rebalance timeout {'ended' if overdue else 'ends'} at {clock(ends_us)}"
+    elif overdue:
+        outcome = f"the coordinator should have removed it at {clock(ends_us)}"
+    else:
+        outcome = f"the coordinator removes it at {clock(ends_us)}"
     return Breach.of_member(
         member,
         f"{begin(who(member))} heartbeats but does not rejoin group {group.name}: it was told to {seconds(waited_us)} ago; nobody gets "
-        f"what it is to give up before; the coordinator removes it at {clock(asked.since_us + timeout_ms * 1_000)}.",
+        f"what it is to give up before; {outcome}.",
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
         tuple(member.rejoin_frames),
         generation=member.epoch,
-        severity=Severity.ERROR if overdue else Severity.WARNING,
+        severity=Severity.ERROR if overdue and newer_us > ends_us else Severity.WARNING,
     )
 
 

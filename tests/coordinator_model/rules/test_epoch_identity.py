@@ -257,7 +257,23 @@ def test_R_08_fires_when_the_coordinator_keeps_a_classic_member_beyond_its_rebal
         talk.beats(new)
         talk.heartbeat(classic[1])
         talk.wait(3_000)
-    assert talk.the("R-08").severity is Severity.ERROR
+    finding = talk.the("R-08")
+    assert finding.severity is Severity.ERROR
+    assert "the coordinator should have removed it at" in finding.summary
+
+
+def test_R_08_stays_a_warning_where_the_last_member_of_the_newer_protocol_left() -> None:
+    """The coordinator made it a classic group then, and waits on for a static member that does not rejoin."""
+    talk = Epochs()
+    classic, new = upgrade(talk)
+    talk.leaves(new)
+    for _ in range(13):
+        told(talk, classic[0])
+        talk.heartbeat(classic[1])
+        talk.wait(3_000)
+    finding = talk.the("R-08")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, classic[0].member_id)
+    assert "its rebalance timeout ended at" in finding.summary
 
 
 def test_R_08_allows_half_the_rebalance_timeout_and_a_JoinGroup_under_way() -> None:
