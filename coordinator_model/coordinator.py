@@ -72,7 +72,7 @@ class Coordinator:
         self._admissions = Admissions(self.groups, self._rules)
         self._own = PartitionFindings(topic, partition, self.settings)
         self._lost_frames = LostFrames(self.groups, self._rules, self._own, self.counters, self.record_counts)
-        self._late_us = (self.settings.reorder_window_ms + self.settings.clock_skew_ms) * 1_000
+        self._late_us = self.settings.late_us
 
     @property
     def next_offset(self) -> int | None:

@@ -149,7 +149,7 @@ class PartitionFindings:
         self._subject = f"{topic}/{partition}"
         self._name = f"partition {partition} of {topic}"
         self._quiet_us = settings.quiet_ms * 1_000
-        self._late_us = (settings.reorder_window_ms + settings.clock_skew_ms) * 1_000
+        self._late_us = settings.late_us
 
     def report(self, rule_id: str, summary: str, observed: str, at_us: int, *, action: str | None = None) -> list[Finding]:
         """Open a finding about the partition, or count it on the open one.

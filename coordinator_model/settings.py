@@ -40,6 +40,16 @@ class Settings:
         """How old a leader's metadata is at most, in microseconds, with room for a refresh that fails."""
         return 2_000 * self.metadata_max_age_ms
 
+    @property
+    def clock_skew_us(self) -> int:
+        """The largest difference between the clocks of several capturers, in microseconds."""
+        return 1_000 * self.clock_skew_ms
+
+    @property
+    def late_us(self) -> int:
+        """By how much a frame may come later than a newer one of another connection, in microseconds."""
+        return 1_000 * (self.reorder_window_ms + self.clock_skew_ms)
+
     def bounded_ms(self, timeout_ms: int) -> int:
         """Return a rebalance timeout, or what stands in for one that is too large to mean anything."""
         return min(timeout_ms, self.unbounded_join_ms)

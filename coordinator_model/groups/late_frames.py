@@ -51,7 +51,7 @@ def note(group: Group[Any], exchange: Exchange, at_us: int, body: Any = None) ->
     names = {exchange.member_id, exchange.instance_id, getattr(body, "member_id", None)}
     if isinstance(exchange.facts, LeaveFacts):
         names.update(*exchange.facts.members)
-    since_us = newest_us - (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
+    since_us = newest_us - group.settings.late_us
     kept = (known for known in group.late_frames if known[2] >= since_us)
     group.late_frames = (*kept, *((name, at_us, newest_us) for name in sorted(filter(None, names))))[-_KEPT:]
 
@@ -59,7 +59,7 @@ def note(group: Group[Any], exchange: Exchange, at_us: int, body: Any = None) ->
 def may_explain(group: Group[Any], held: Held) -> bool:
     """Return True if a late frame concerns the finding, and was captured before it arose, as far as clocks tell."""
     concerned = {held.subject, held.member_id, held.instance_id}
-    skew_us = group.settings.clock_skew_ms * 1_000
+    skew_us = group.settings.clock_skew_us
     return any(
         name in concerned and at_us <= held.opened_us + skew_us and held.opened_us <= newest_us
         for name, at_us, newest_us in group.late_frames

@@ -12,7 +12,7 @@ from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.assignment_checks import KEPT, AssignmentErrors
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.assignments import RivalClaims, SyncAsked
-from coordinator_model.groups.classic.trackers.plans import BLANK, EMPTIED, SWAPPED, Suspect, is_leader, window_us
+from coordinator_model.groups.classic.trackers.plans import BLANK, EMPTIED, SWAPPED, Suspect, is_leader
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import SyncFacts
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, admission, sender_text, who, whom
@@ -158,7 +158,7 @@ def _delivered(group: ClassicGroup) -> Iterator[Due]:
                 (suspect.frame,),
             )
 
-        yield Due(suspect.at_us + window_us(group), suspect.member_id, Severity.CRITICAL, describe)
+        yield Due(suspect.at_us + group.settings.late_us, suspect.member_id, Severity.CRITICAL, describe)
 
 
 def _emptied(group: ClassicGroup) -> Iterator[Due]:
@@ -173,7 +173,7 @@ def _emptied(group: ClassicGroup) -> Iterator[Due]:
                 (suspect.frame,),
             )
 
-        yield Due(suspect.at_us + window_us(group), suspect.member_id, Severity.CRITICAL, describe)
+        yield Due(suspect.at_us + group.settings.late_us, suspect.member_id, Severity.CRITICAL, describe)
     for suspect in list(suspects(group, BLANK))[:1]:
 
         def describe_blank(suspect: Suspect = suspect) -> Breach:
@@ -187,7 +187,7 @@ def _emptied(group: ClassicGroup) -> Iterator[Due]:
                 blame=Blame.CLIENT,
             )
 
-        yield Due(suspect.at_us + window_us(group), "", Severity.WARNING, describe_blank)
+        yield Due(suspect.at_us + group.settings.late_us, "", Severity.WARNING, describe_blank)
 
 
 def _follower_submits(group: ClassicGroup, asked: SyncAsked) -> Breach | None:

@@ -20,7 +20,6 @@ from coordinator_model.groups.classic.trackers.plans import (
     asks_for_another,
     joined_protocol,
     strange_protocol,
-    window_us,
 )
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.evidence import request_evidence, response_evidence
@@ -170,7 +169,7 @@ def _impossible_order(group: ClassicGroup) -> Iterator[Due]:
                 (suspect.frame,),
             )
 
-        yield Due(suspect.at_us + window_us(group), suspect.member_id, Severity.CRITICAL, describe)
+        yield Due(suspect.at_us + group.settings.late_us, suspect.member_id, Severity.CRITICAL, describe)
 
 
 def _version_refused(group: ClassicGroup, failed: Failed) -> Breach | None:

@@ -62,7 +62,7 @@ def _forgotten_since(group: ClassicGroup, newest: Generation, waiting: Exchange)
     early_us = group.settings.slack_us(0) if newest.roster[waiting.member_id] is not None else 0
     if waiting.effective_us < newest.proven_us - early_us and group.members[waiting.member_id].joined != newest.generation:
         return newest.proven_us
-    told_us = group.coordinator_changes.told_us + group.settings.clock_skew_ms * 1_000
+    told_us = group.coordinator_changes.told_us + group.settings.clock_skew_us
     quiet_us = max(waiting.effective_us + _patience_us(group), told_us)
     if any(member.joined == newest.generation and last_frame_us_of > quiet_us for member, last_frame_us_of in heard(group)):
         return waiting.effective_us

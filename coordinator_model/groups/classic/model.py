@@ -106,12 +106,7 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member]):
             since_us = max(since_us, lost.returned_us)  # the coordinator then restarts all sessions
         since_us = max(since_us, self.coverage.since_us)
         settings = self.settings
-        return (
-            since_us
-            + member.session_timeout_ms * 1_000
-            + settings.slack_us(member.session_timeout_ms)
-            + settings.clock_skew_ms * 1_000
-        )
+        return since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + settings.clock_skew_us
 
     def view(self, open_findings: int, partition: int, now_us: int) -> GroupView:
         return view(self, open_findings, partition, now_us)

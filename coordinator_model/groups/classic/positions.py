@@ -91,7 +91,7 @@ class Positions:
             if group.lasts(known, self.first_us, self.exchange.key[0]):
                 chain.reached(known.proven_us, (known.generation, _COMPLETING), known)
                 if known.sync_done_us is not None:
-                    chain.reached(known.sync_done_us + group.settings.clock_skew_ms * 1_000, (known.generation, _STABLE), known)
+                    chain.reached(known.sync_done_us + group.settings.clock_skew_us, (known.generation, _STABLE), known)
         self._join_phase(chain)
         if self.later.generation is not None:
             last = _STABLE if self.later.in_sync else _PREPARING
@@ -114,7 +114,7 @@ class Positions:
         )
         if len(waiting) >= _WITNESSES:
             proven_us = sorted(join.inv_us for join in waiting)[_WITNESSES - 1]
-            late_us = group.settings.reorder_window_ms * 1_000 + self._skew_us
+            late_us = group.settings.late_us
             chain.reached(proven_us + late_us, (known.generation, _PREPARING), waiting)
 
     def not_in_phase(self, phase: str, relation: str) -> Reason | None:
@@ -216,7 +216,7 @@ class Positions:
         instance = self.instance
         if instance is None or instance.member_id == self.member_id or not instance.settled_us:
             return None
-        if instance.settled_us + self._skew_us >= self.first_us:
+        if instance.settled_us + self.group.settings.clock_skew_us >= self.first_us:
             return None
         member, joins = self.member, self.exchange.api_key == JOIN_GROUP
         held_it = (
@@ -237,7 +237,7 @@ class Positions:
             member is None
             or not self._is_known_as()
             or member.proven_us is None
-            or member.proven_us >= self.first_us - self._skew_us
+            or member.proven_us >= self.first_us - self.group.settings.clock_skew_us
         ):
             return None
         return Reason(MEMBER, f"{member.id} was accepted before and afterwards", _joined_frame(member.joined_frame))
@@ -252,7 +252,11 @@ class Positions:
             return None
         if member is None or not self._is_known_as() or known.roster.get(member.id, "") is not None:
             return None
-        if known.proven_us >= self.first_us - self._skew_us or member.session_timeout_ms is None or member.proven_us is None:
+        if (
+            known.proven_us >= self.first_us - self.group.settings.clock_skew_us
+            or member.session_timeout_ms is None
+            or member.proven_us is None
+        ):
             return None
         if self.exchange.res_us - member.proven_us >= member.session_timeout_ms * 1_000:
             return None
@@ -268,7 +272,11 @@ class Positions:
     def _held_instance(self) -> Reason | None:
         """Return why the sender held the instance id that it names: it is the latest known holder, and nobody asked for it."""
         instance = self.instance
-        if instance is None or instance.member_id != self.member_id or instance.tried_us >= self.first_us - self._skew_us:
+        if (
+            instance is None
+            or instance.member_id != self.member_id
+            or instance.tried_us >= self.first_us - self.group.settings.clock_skew_us
+        ):
             return None
         if any(
             one.api_key == JOIN_GROUP and not one.member_id and one.instance_id == instance.id for one in self.group.open.values()
@@ -281,10 +289,6 @@ class Positions:
     def _admission(self, instance: StaticMember) -> tuple[Evidence, ...]:
         holder = self.group.members.get(instance.member_id)
         return () if holder is None else _joined_frame(holder.joined_frame)
-
-    @property
-    def _skew_us(self) -> int:
-        return self.group.settings.clock_skew_ms * 1_000
 
 
 _WITHOUT_INSTANCE: Final = frozenset({Sender.MEMBER, Sender.STRANGER, Sender.PENDING})

@@ -188,7 +188,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
         since_us = max(member.last_frame_us, member.accepted_us, self.coverage.since_us)
         # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.
         timeout_ms = self.shortest_session_ms(member) if member.removed == "aside" else self.longest_session_ms(member)
-        return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_ms * 1_000
+        return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_us
 
     def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:
         member = self.members.get(member_id)

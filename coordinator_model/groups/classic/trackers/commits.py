@@ -54,7 +54,7 @@ def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:
 
     Member ids are never reused, so it was a member throughout, and the group was not empty.
     """
-    skew_us = group.settings.clock_skew_ms * 1_000
+    skew_us = group.settings.clock_skew_us
     for member, last_frame_us_of in heard(group):
         if (
             member.joined is not None

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 _HOUR_US: Final = 3_600_000_000
 
 
-def skew_us(group: GroupData) -> int:
-    return group.settings.clock_skew_ms * 1_000
-
-
 def proven_in(group: GroupData, exchange: Exchange) -> frozenset[str]:
     """Return the phases that the group was in, if the response proves that its member and its generation are the request's; else none.
 
@@ -64,7 +60,7 @@ def in_one_life(group: GroupData, exchange: Exchange, newest: Generation) -> boo
 
     Either the generation outlives a restart, or this request was parked with the others.
     """
-    parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - skew_us(group)
+    parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - group.settings.clock_skew_us
     return parked or group.lasts(newest, exchange.effective_us)
 
 

@@ -24,7 +24,6 @@ from coordinator_model.groups.classic.trackers.identity_proofs import (
     never_empty,
     nothing_else_moves,
     proven_in,
-    skew_us,
     unused_ids,
 )
 from coordinator_model.groups.events import (
@@ -228,7 +227,7 @@ class MemberIdentity:
         instance = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
         if instance is None or instance.member_id == exchange.member_id or not instance.settled_us:
             return None
-        return instance if instance.settled_us + skew_us(group) < exchange.effective_us else None
+        return instance if instance.settled_us + group.settings.clock_skew_us < exchange.effective_us else None
 
     # ------------------------------------------------------------------------------------------------ helpers
 
@@ -392,7 +391,7 @@ class MemberIdentity:
         wrong, left = [], []
         stale_us = exchange.res_us - group.settings.quiet_ms * 1_000
         for doubt in self.doubts:
-            after = doubt.res_us + skew_us(group) < exchange.effective_us
+            after = doubt.res_us + group.settings.clock_skew_us < exchange.effective_us
             same = doubt.member_id == member_id and doubt.error != ILLEGAL_GENERATION
             unbroken = doubt.by_others and generation == doubt.generation and (settled or doubt.error == ILLEGAL_GENERATION)
             if after and (same or unbroken):
@@ -408,7 +407,7 @@ class MemberIdentity:
         wrong, left = [], []
         for doubt in self.doubts:
             holder_id = holders.get(doubt.instance_id) if doubt.instance_id is not None else None
-            after = doubt.res_us + skew_us(group) < exchange.effective_us
+            after = doubt.res_us + group.settings.clock_skew_us < exchange.effective_us
             if doubt.error == FENCED_INSTANCE_ID and holder_id is not None and after:
                 holder = group.members.get(holder_id)
                 earlier = holder is not None and holder.removed == "replaced" and holder.joined_us < doubt.joined_us

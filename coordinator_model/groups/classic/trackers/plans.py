@@ -77,11 +77,6 @@ class Plan:
     #: hash of member or instance id → concatenated digests of what was submitted for it
 
 
-def window_us(group: GroupData) -> int:
-    """Return by how much a frame may be later than one of another connection."""
-    return (group.settings.reorder_window_ms + group.settings.clock_skew_ms) * 1_000
-
-
 def is_awaited(group: GroupData, plan: Plan) -> bool:
     return any(one.generation == plan.generation for one in group.waiting_syncs())
 
