@@ -22,6 +22,7 @@ from rich.table import Table
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.wire.record import Kind, MirrorRecord
+from streaming.gc_tuning import keep_collections_short
 from tests.coordinator_model.conversation import START_US, Client, Conversation
 from tests.coordinator_model.epochs import INTERVAL_MS, Epochs, foo
 
@@ -134,6 +135,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
 
+    keep_collections_short()  # as the job's workers do
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     crowd = settle(options.groups, options.members)
     formed_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -151,6 +153,7 @@ def main() -> None:
         consumer_decode_rates.append(per_consumer_run / decoded(part))
         consumer_rates.append(per_consumer_run / timed(part, consumers.model))
 
+    model.changed_groups()  # as the job does before it packs
     started = time.process_time()
     whole = model.snapshot()
     first_s = time.process_time() - started
