@@ -194,8 +194,8 @@ T_11 = TimerRule(
     blame=Blame.CONFIG,
     meaning="A join phase is over before the next heartbeat tells the others of it: they are dropped, join anew, and drop others.",
     condition="Twice within ten minutes a join phase that lasted its whole rebalance timeout dropped a member that no answer had told to "
-    "rejoin, and whose client, by client id and host, then joined as a new member. The rebalance timeout of the members is below their "
-    "session timeout.",
+    "rejoin, and that was refused when it next sent something; its client, by client id and host, then joined as a new member. The "
+    "rebalance timeout of the members is below their session timeout.",
     expected="A rebalance timeout above the session timeout, and the session timeout above three heartbeat intervals.",
     action="Raise the rebalance timeout of all members above their session timeout.",
     false_alarms="Processes that pause for longer than such a short rebalance timeout.",

@@ -1,7 +1,7 @@
 """Members of a classic group that a join phase dropped before anything told them of it, and that came back.
 
 A member learns of a join phase from the answer to its next heartbeat. One that is dropped without such an answer and lives sent none for as
-long as the phase lasted.
+long as the phase lasted. That it lives shows what it sends next, which is refused; a process that has ended sends nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class Dropped(NamedTuple):
     phase_us: int  #: how long the join phase had lasted
     member_id: str
     client: str  #: client id and host
+    lives: bool = False  #: it has been refused since
 
 
 class CameBack(NamedTuple):
@@ -56,6 +57,9 @@ class Untold:
         elif kind == "member_dropped" and details["member_id"] not in self.told and len(self.told) < TOLD_KEPT:
             dropped = Dropped(event.at_us, event.at_us - self.began_us, details["member_id"], client_of(details))
             self.dropped = (*self.dropped, dropped)[-KEPT:]
+        elif kind == "member_fenced" and self.dropped:
+            refused = details["member_id"]
+            self.dropped = tuple(one._replace(lives=one.lives or one.member_id == refused) for one in self.dropped)
         elif kind == "member_joined" and details["new"]:
             self._joined(event)
         elif kind == "sight_lost":
@@ -64,7 +68,7 @@ class Untold:
     def _joined(self, event: GroupEvent) -> None:
         client = client_of(event.details)
         for one in self.dropped:
-            if one.client == client:
+            if one.lives and one.client == client:
                 self.dropped = tuple(other for other in self.dropped if other is not one)
                 kept = [known for known in self.back if event.at_us - known.back_us <= SPAN_US]
                 self.back = (*kept, CameBack(one, event.at_us, frame_of(event, "asks to join")))[-KEPT:]

@@ -201,6 +201,24 @@ def test_T_11_does_not_count_members_that_were_told(talk: Conversation) -> None:
     assert "T-11" not in talk.rules()
 
 
+def test_T_11_does_not_count_processes_that_ended_and_were_started_again(talk: Conversation) -> None:
+    """A container that is killed soon after each start: the process before is dropped at the end of the join phase, untold and dead."""
+    process = talk.client("a")
+    talk.hand_out_id(process)
+    joined = talk.ask_join(process, rebalance_timeout_ms=2_000)
+    for generation in range(3, 8):
+        talk.joined(joined, generation=generation, leader=process, roster=[process])
+        talk.sync_all([process])
+        talk.close(process)
+        process = process.reconnected()
+        process.member_id = ""
+        talk.hand_out_id(process, f"a-{generation}")
+        joined = talk.ask_join(process, rebalance_timeout_ms=2_000)
+        talk.wait(2_000)
+    talk.settle()
+    assert "T-11" not in talk.rules()
+
+
 def test_T_11_needs_a_rebalance_timeout_below_the_session_timeout(talk: Conversation) -> None:
     a, b, c = three(talk, 11_000)
     talk.leave(c)
