@@ -111,7 +111,7 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return ANY_SENDER
     if member.gone and member.removed_us < exchange.inv_us:
         return frozenset({Sender.OUTSIDER}) | others
-    if member.removed == "aside" and member.removed_us < exchange.inv_us:
+    if member.removed == "aside" and group.followed_us < member.removed_us < exchange.inv_us:
         comes_back = exchange.generation == JOIN_EPOCH and _is_released(group, exchange)
         return frozenset({Sender.AWAY, Sender.OUTSIDER}) | (_NO_SENDER if comes_back else _OF_ANOTHER)
     if not member.present:

@@ -62,6 +62,8 @@ def stays(
             taken &= facts.owned  # the rest may have been given up with this very request
         elif rose:
             taken = NO_PARTITIONS  # so much cannot have been taken without a frame that was missed
+    elif before is not None and before - assignment:
+        member.ever = None  # it was told to give them up, or gave them up before its epoch rose: which of both is not known
     if before is None or assignment - before:
         member.granted_us = exchange.res_us
         member.granted_frame = answer_evidence(exchange)
