@@ -150,10 +150,15 @@ def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
     return (
         holder is not None
         and (holder.removed == "aside" or holder.classic)
-        and group.followed_us < max(holder.removed_us, holder.epoch_us) < exchange.inv_us
+        and group.followed_us < _shown_us(holder) < exchange.inv_us
         and exchange.gap_free
         and not _rejoins(group, exchange)
     )
+
+
+def _shown_us(holder: EpochMember) -> int:
+    """Return when a frame last showed who has the instance id of a member. That its session ended none shows."""
+    return holder.epoch_us if holder.removed == "silent" else max(holder.removed_us, holder.epoch_us)
 
 
 def _held_by_another(group: EpochGroupData, exchange: Exchange) -> bool:
@@ -208,6 +213,7 @@ def _surely_holds(group: EpochGroupData, exchange: Exchange, member: EpochMember
     return (
         member.instance_id == exchange.instance_id
         and not member.classic
+        and group.followed_us <= member.accepted_asked_us  # else it may have been taken unseen
         and group.instances.get(exchange.instance_id or "") == member.id
         and not _rejoins(group, exchange)
         and exchange.res_us < stays_us

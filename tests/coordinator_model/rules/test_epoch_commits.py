@@ -151,6 +151,23 @@ def test_E_20_allows_a_commit_of_a_member_that_took_an_instance_id_while_frames_
     assert "E-20" not in talk.rules()
 
 
+def test_E_20_allows_a_commit_of_the_unseen_successor_of_a_classic_member_whose_session_ended() -> None:
+    """The end of a session is the model's own reckoning: it shows nothing of who took the instance id in the gap before."""
+    talk = Epochs()
+    dies, c, successor = talk.client("a"), talk.member("c"), talk.member("b", "i")
+    dies.instance_id = "i"
+    talk.joins(c, 2, foo(0))
+    talk.classic_join(dies, 3)
+    talk.classic_sync(dies)
+    talk.close(dies)
+    talk.gap()
+    talk.full(c, 3, foo(0), owned=foo(0))
+    talk.live([c], 80)
+    talk.commits(successor, epoch=3)
+    talk.settle()
+    assert "E-20" not in talk.rules()
+
+
 @pytest.mark.parametrize("how", COMMITS)
 def test_E_20_allows_every_commit_of_a_member_at_its_epoch(how: str) -> None:
     talk = Epochs()
@@ -272,7 +289,7 @@ def test_E_23_fires_when_a_second_process_is_let_in_under_a_held_instance_id() -
     assert talk.rules() == ["E-23"]
 
 
-@pytest.mark.parametrize("why", ["left for a while", "leaves", "session", "moved", "mid-life"])
+@pytest.mark.parametrize("why", ["left for a while", "leaves", "session", "moved", "taken unseen", "mid-life"])
 def test_E_23_allows_a_successor_where_the_instance_id_may_be_free(why: str) -> None:
     talk = Epochs()
     a, b = talk.member("a", "i"), talk.member("b", "i")
@@ -286,6 +303,11 @@ def test_E_23_allows_a_successor_where_the_instance_id_may_be_free(why: str) -> 
         talk.wait(50_000)
     elif why == "moved":
         talk.refused(a, 16)
+    elif why == "taken unseen":
+        classic = talk.client("c")
+        classic.instance_id = "i"
+        talk.ask_join(classic)
+        talk.close(classic)
     else:
         talk.gap()
         talk.beats(a)
