@@ -88,7 +88,7 @@ class Client:
 
     def stall(self, for_us: int) -> None:
         """Its poll loop is busy: it heartbeats, but neither commits nor rejoins."""
-        self.stalled_until_us = self.world.now_us + for_us
+        self.stalled_until_us = max(self.stalled_until_us, self.world.now_us + for_us)
 
     def cut(self) -> None:
         """Its connections break; it resumes on new ones, with the same member id."""

@@ -106,7 +106,7 @@ class ConsumerClient(Client):
             return
 
         def leave() -> None:
-            if self.epoch > 0:
+            if self.epoch > 0 and self.frozen_until_us <= self.world.now_us:
                 self.epoch = -1
                 self.main.ask(self._leave(), lambda _: None)
 
