@@ -43,7 +43,7 @@ def note_end(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> 
 def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
     """Remove the members whose partitions this answer gave to another, and whose session can have ended; return their events.
 
-    One whose connection stands, and that was accepted less than the shortest session before, stays a member: A-12 judges such a grant.
+    One whose connection stood then, and that was accepted less than the shortest session before, stays a member: A-12 judges such a grant.
     """
     taker = group.members.get(exchange.member_id)
     if taker is None or not taker.granted or not group.rebalance_events.gone or not exchange.gap_free:
@@ -55,7 +55,7 @@ def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ..
             continue
         silence_us = exchange.res_us - member.accepted_asked_us
         hung_up = member.disconnected_us >= member.last_frame_us > 0 and member.actor.connection not in group.connections
-        if not hung_up and silence_us < group.shortest_session_ms(member) * 1_000:
+        if not (hung_up and member.disconnected_us < taker.granted_us) and silence_us < group.shortest_session_ms(member) * 1_000:
             continue
         if not member.pending:
             _learn(group, silence_us)

@@ -29,6 +29,11 @@ def heartbeats(seen: list[Seen], member_id: str | None = None) -> Iterator[Seen]
             yield one
 
 
+def _surely_us(timeout_ms: int) -> int:
+    """How long a timer certainly runs: a tenth and two seconds are left to the coordinator."""
+    return timeout_ms * 900 - 2 * SECOND
+
+
 def granted(answer: wire.ConsumerGroupHeartbeatResponse) -> Granted:
     assert answer.assignment is not None
     return frozenset((topic.topic_id, index) for topic in answer.assignment.topic_partitions for index in topic.partitions)
@@ -168,8 +173,9 @@ class OwnerFenced(UnlawfulHeartbeat):
         return type(body)(error_code=82)
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
-        """It was the last to be let in under this id, nobody else was on the way, and its time to give partitions up is not over."""
-        if self.delivered(seen, act) is None or act.answered_us > self._removed_us(seen, act):
+        """It was the last to be let in under this id, nobody else was on the way, its session and its time to give up are not over."""
+        before = self.delivered(seen, act)
+        if before is None or act.answered_us > min(self._removed_us(seen, act), before.asked_us + _surely_us(45_000)):
             return False
         last = None
         for one in heartbeats(seen):
@@ -195,7 +201,7 @@ class OwnerFenced(UnlawfulHeartbeat):
             if one.answer.assignment is not None:
                 told_us = one.answered_us if holds - granted(one.answer) else told_us
                 holds = granted(one.answer)
-        return told_us + timeout_ms * 900 - 2 * SECOND if told_us else float("inf")
+        return told_us + _surely_us(timeout_ms) if told_us else float("inf")
 
 
 class TooManyTopics(UnlawfulHeartbeat):
@@ -416,6 +422,9 @@ class StrangerAccepted(Shadow):
         }
         if asked - {(one.connection, one.exchange) for one in seen if one.answered_us < act.asked_us}:
             return False
+        begun_us = min((one.answered_us for one in heartbeats(seen)), default=act.asked_us)
+        if act.asked_us <= begun_us + 60 * SECOND:
+            return False  # less than the longest session after the group was seen first
         newest, causes = 0, 0
         members: dict[str, tuple[str, ...] | None] = {}
         for one in heartbeats(seen):

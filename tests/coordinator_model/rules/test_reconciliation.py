@@ -51,6 +51,20 @@ def test_A_12_fires_on_a_partition_that_the_holder_was_never_asked_for() -> None
     assert talk.rules() == ["A-12"]
 
 
+def test_A_12_fires_although_the_holders_connection_broke_after_the_grant() -> None:
+    """Only a grant after its connection ended may show that its session is over."""
+    talk = Epochs()
+    a, b = alone(talk), talk.member("b")
+    talk.beats(a)
+    talk.joins(b, 3, foo(0))
+    talk.wait(1_000)
+    talk.close(a)
+    talk.beats(b)
+    talk.beats(a.reconnected())
+    talk.settle()
+    assert (talk.rules(), talk.the("A-12").member_id) == (["A-12"], "a-id")
+
+
 @pytest.mark.parametrize("how", ["acknowledged", "left", "aside", "fenced", "joined again", "one frame"])
 def test_A_12_allows_every_lawful_release(how: str) -> None:
     talk = Epochs()
