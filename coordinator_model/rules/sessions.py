@@ -368,7 +368,8 @@ T_03 = FrameRule(
     blame=Blame.BROKER,
     meaning="The coordinator throws out healthy members; each time the whole group rebalances.",
     condition="A Heartbeat or other request of a member in sync was answered UNKNOWN_MEMBER_ID in a stable group whose members were all "
-    "seen, earlier than 2 s and a tenth before its session could end; no LeaveGroup, JoinGroup, replacement or new connection explains it.",
+    "seen, earlier than 2 s and a tenth before its session could end; no LeaveGroup, JoinGroup, replacement, new connection or late answer "
+    "to a Heartbeat explains it.",
     expected="A member that heartbeats within its session timeout stays.",
     action="Look for the reason of the eviction in the coordinator's log; report it with the frames.",
     false_alarms="An operator who removes members through a path that is not captured.",

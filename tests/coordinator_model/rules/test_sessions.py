@@ -495,6 +495,18 @@ def test_T_03_allows_an_eviction_when_the_session_may_have_ended(talk: Conversat
     assert talk.rules() == []
 
 
+def test_T_03_allows_an_eviction_within_a_session_of_a_late_answer(talk: Conversation) -> None:
+    """The coordinator restarts a session when it handles the request, which may have been long before the answer was seen."""
+    a, b = settled(talk)
+    asked = talk.ask(b, wire.HeartbeatRequest(group_id=talk.group, generation_id=b.generation, member_id=b.member_id))
+    silence(talk, [a], 4_500)
+    talk.answer(asked, wire.HeartbeatResponse())
+    silence(talk, [a], 3_000)
+    talk.heartbeat(b, 25)
+    talk.settle()
+    assert "T-03" not in talk.rules()
+
+
 def test_T_03_allows_an_eviction_after_a_round_without_the_member(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.round([a], 4)

@@ -210,6 +210,10 @@ class Sessions:
                     self.left = dict([*self.left.items(), (exchange.actor.connection, left)][-LEFT_KEPT:])
         return events
 
+    def answered_slowly(self, since_us: int) -> bool:
+        """Return True if the answer to a Heartbeat or LeaveGroup may have come late since then."""
+        return bool(self.slow_since_us) and self.slow_since_us + SLOW_WINDOW_US >= since_us
+
     def _slow(self, exchange: Exchange) -> Slow:
         if exchange.res_us - self.slow_since_us > SLOW_WINDOW_US:
             self.slow_since_us, self.slow_times = exchange.res_us, 0
@@ -252,6 +256,8 @@ def evicted_early(group: GroupData, exchange: Exchange, member: Member) -> tuple
     in_sync = member.in_sync == newest.generation == exchange.generation and newest.sync_done_us and not newest.unsettled_us
     if not in_sync or not member.present or member.leaving or member.session_timeout_ms is None or member.proven_us is None:
         return NOTHING
+    if group.sessions.answered_slowly(exchange.res_us - member.session_timeout_ms * 1_000):
+        return NOTHING  # the session was restarted at any time between a request and its late answer
     silence_us = exchange.res_us - _restarted_us(newest, member)
     if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
         return NOTHING
