@@ -48,7 +48,7 @@ class GroupData(Group[Member]):
         self.syncs = (0, 0)
         self.deleted_us: int | None = None
         self.abandoned_us = 0  #: when a connection last ended on which a JoinGroup or LeaveGroup waited, which may still act
-        self.unconnected_us = 0  #: last time without any connected member; a restart of the coordinator at that time is not visible
+        self.unconnected_us = 0  #: last time without any connected member, or without a coordinator: a restart then is not visible
 
     @property
     def newest_generation(self) -> Generation | None:

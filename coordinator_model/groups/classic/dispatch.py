@@ -31,6 +31,7 @@ from coordinator_model.groups.spoken_versions import note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
 from coordinator_model.wire import API_NAMES, CONNECT
 from coordinator_model.wire.constants import (
+    COORDINATOR_NOT_AVAILABLE,
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
     EPOCH_DESCRIPTIONS,
@@ -106,6 +107,14 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     return events
 
 
+def _coordinator_found(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
+    """Note that there was no coordinator: one that loads the group now has lost what was not written."""
+    if COORDINATOR_NOT_AVAILABLE in exchange.error_codes:
+        group.unconnected_us = max(group.unconnected_us, exchange.res_us)
+        group.changed = True
+    return NOTHING
+
+
 def _for_trackers_only(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
     """Return no events: the response changes nothing in the group, and trackers process it."""
     return NOTHING
@@ -134,7 +143,7 @@ _ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Even
     LEAVE_GROUP: leave_group.on_response,
     OFFSET_COMMIT: offset_commit.on_response,
     TXN_OFFSET_COMMIT: offset_commit.on_transactional_response,
-    FIND_COORDINATOR: _for_trackers_only,
+    FIND_COORDINATOR: _coordinator_found,
     OFFSET_FETCH: _for_trackers_only,
     OFFSET_DELETE: _for_trackers_only,
     DESCRIBE_GROUPS: describe_groups.on_response,

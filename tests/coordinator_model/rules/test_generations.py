@@ -588,6 +588,25 @@ def test_G_06_does_not_compare_a_list_without_instance_ids_where_members_are_sta
     assert talk.rules() == []
 
 
+@pytest.mark.parametrize("found", [15, 0])
+def test_a_generation_that_was_not_written_may_be_issued_again_after_there_was_no_coordinator(
+    talk: Conversation, found: int
+) -> None:
+    """One broker whose leadership of the group's partition lapsed: connections stand, and only FindCoordinator was answered meanwhile."""
+    a, b = settled(talk)
+    talk.join_all([a, b], 4)
+    talk.wait(1_000)
+    talk.find_coordinator(a, error=found)
+    talk.wait(1_000)
+    talk.call(b, talk.sync_request(b, []), talk.synced(22))
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced(25))
+    a.member_id = ""
+    talk.hand_out_id(a, "a-again")
+    leader_answer(talk.ask_join(a), 4, [a, b])
+    talk.settle()
+    assert bool({"G-03", "G-06", "M-03"} & set(talk.rules())) is (found == 0)
+
+
 def test_G_06_allows_a_failover_to_issue_the_generation_anew(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.join_all([a, b], 4)
