@@ -35,7 +35,7 @@ from coordinator_model.groups.classic.trackers.descriptions import Descriptions
 from coordinator_model.groups.classic.trackers.member_identity import MemberIdentity
 from coordinator_model.groups.classic.trackers.offsets import Offsets
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
-from coordinator_model.groups.classic.trackers.sessions import Sessions, evicted_early
+from coordinator_model.groups.classic.trackers.sessions import Sessions
 from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.events import (
@@ -304,7 +304,7 @@ class ClassicGroup(GroupData):
         newer = member.proven_us is None or member.proven_us < exchange.effective_us
         early: tuple[Event, ...] = NOTHING
         if error == UNKNOWN_MEMBER_ID and member.removed in {None, "dropped"} and newer:
-            early = evicted_early(self, exchange, member)
+            early = self.sessions.evicted_early(self, exchange, member)
             self.remove(member, "refused", exchange.res_us)
         return (Refused(exchange, member), *early)
 

@@ -191,6 +191,32 @@ class Sessions:
         self.pauses = dict([*others, (member.id, latest)][-PAUSING_KEPT:])
         return ThinMargin(exchange, member, tuple(gap for _, gap in latest))
 
+    def evicted_early(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
+        """Return an event if nothing lawful explains UNKNOWN_MEMBER_ID for ``member``. Call this before the group processes the refusal."""
+        newest = group.newest_generation
+        if newest is None or newest.roster is None or member.id not in newest.roster:
+            return NOTHING
+        in_sync = member.in_sync == newest.generation == exchange.generation and newest.sync_done_us and not newest.unsettled_us
+        if not in_sync or not member.present or member.leaving or member.session_timeout_ms is None or member.proven_us is None:
+            return NOTHING
+        if self._answered_slowly(exchange.res_us - member.session_timeout_ms * 1_000):
+            return NOTHING  # the session was restarted at any time between a request and its late answer
+        silence_us = exchange.res_us - _restarted_us(newest, member)
+        if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
+            return NOTHING
+        instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
+        if instance is not None and instance.replacements and not instance.settled_us:
+            return NOTHING  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
+        if group.abandoned_us >= newest.proven_us or any(waiting.api_key in PREPARING for waiting in group.open.values()):
+            return NOTHING  # a join phase may have come and gone
+        roster = [group.members.get(id_) for id_ in newest.roster]
+        if not all(other is not None and other.last_frame for other in roster):
+            return NOTHING  # frames of some members are not captured, so their requests may explain it
+        joined_on = {other.joined_frame.connection for other in roster if other is not None and other.joined_frame is not None}
+        if not any(connection in group.connections for connection in joined_on):
+            return NOTHING  # all connections are new: the broker may have been restarted
+        return (Evicted(exchange, member, silence_us),)
+
     def _leave_asked(self, group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
         assert isinstance(exchange.facts, LeaveFacts)
         events: tuple[Event, ...] = NOTHING
@@ -210,7 +236,7 @@ class Sessions:
                     self.left = dict([*self.left.items(), (exchange.actor.connection, left)][-LEFT_KEPT:])
         return events
 
-    def answered_slowly(self, since_us: int) -> bool:
+    def _answered_slowly(self, since_us: int) -> bool:
         """Return True if the answer to a Heartbeat or LeaveGroup may have come late since then."""
         return bool(self.slow_since_us) and self.slow_since_us + SLOW_WINDOW_US >= since_us
 
@@ -246,33 +272,6 @@ def held_joins(group: GroupData) -> tuple[int, int]:
     """Return the number of JoinGroups that the coordinator holds, and since when it holds the oldest; (0, 0) if it holds none."""
     since_us = [one.effective_us for one in group.waiting_joins() if one.effective_us >= 0 and not one.queued_behind]
     return len(since_us), min(since_us, default=0)
-
-
-def evicted_early(group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
-    """Return an event if nothing lawful explains UNKNOWN_MEMBER_ID for ``member``. Call this before the group processes the refusal."""
-    newest = group.newest_generation
-    if newest is None or newest.roster is None or member.id not in newest.roster:
-        return NOTHING
-    in_sync = member.in_sync == newest.generation == exchange.generation and newest.sync_done_us and not newest.unsettled_us
-    if not in_sync or not member.present or member.leaving or member.session_timeout_ms is None or member.proven_us is None:
-        return NOTHING
-    if group.sessions.answered_slowly(exchange.res_us - member.session_timeout_ms * 1_000):
-        return NOTHING  # the session was restarted at any time between a request and its late answer
-    silence_us = exchange.res_us - _restarted_us(newest, member)
-    if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
-        return NOTHING
-    instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
-    if instance is not None and instance.replacements and not instance.settled_us:
-        return NOTHING  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
-    if group.abandoned_us >= newest.proven_us or any(waiting.api_key in PREPARING for waiting in group.open.values()):
-        return NOTHING  # a join phase may have come and gone
-    roster = [group.members.get(id_) for id_ in newest.roster]
-    if not all(other is not None and other.last_frame for other in roster):
-        return NOTHING  # frames of some members are not captured, so their requests may explain it
-    joined_on = {other.joined_frame.connection for other in roster if other is not None and other.joined_frame is not None}
-    if not any(connection in group.connections for connection in joined_on):
-        return NOTHING  # all connections are new: the broker may have been restarted
-    return (Evicted(exchange, member, silence_us),)
 
 
 def _restarted_us(newest: Generation, member: Member) -> int:
