@@ -226,20 +226,22 @@ def test_T_05_is_no_matter_of_another_process() -> None:
 # ---------------------------------------------------------------------------------------------------- R-08
 
 
-def told(talk: Epochs, member: Client) -> None:
-    talk.wait(20)
-    talk.heartbeat(member, 27)
+def stands_still(talk: Epochs, classic: list[Client], times: int, *, beside: Client | None) -> None:
+    """The first is told to rejoin, and only heartbeats; the others live, and with them a member of the newer protocol."""
+    for _ in range(times):
+        talk.wait(20)
+        talk.heartbeat(classic[0], 27)
+        if beside is not None:
+            talk.beats(beside)
+        talk.heartbeat(classic[1])
+        talk.wait(3_000)
 
 
 def test_R_08_warns_of_a_classic_member_of_a_mixed_group_that_does_not_rejoin() -> None:
     talk = Epochs()
     classic, new = upgrade(talk)
     slow = classic[0]
-    for _ in range(6):
-        told(talk, slow)
-        talk.beats(new)
-        talk.heartbeat(classic[1])
-        talk.wait(3_000)
+    stands_still(talk, classic, 6, beside=new)
     talk.wait(1_500)
     finding = talk.the("R-08")
     assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, slow.member_id)
@@ -252,11 +254,7 @@ def test_R_08_warns_of_a_classic_member_of_a_mixed_group_that_does_not_rejoin() 
 def test_R_08_fires_when_the_coordinator_keeps_a_classic_member_beyond_its_rebalance_timeout() -> None:
     talk = Epochs()
     classic, new = upgrade(talk)
-    for _ in range(13):
-        told(talk, classic[0])
-        talk.beats(new)
-        talk.heartbeat(classic[1])
-        talk.wait(3_000)
+    stands_still(talk, classic, 13, beside=new)
     finding = talk.the("R-08")
     assert finding.severity is Severity.ERROR
     assert "the coordinator should have removed it at" in finding.summary
@@ -267,10 +265,7 @@ def test_R_08_stays_a_warning_where_the_last_member_of_the_newer_protocol_left()
     talk = Epochs()
     classic, new = upgrade(talk)
     talk.leaves(new)
-    for _ in range(13):
-        told(talk, classic[0])
-        talk.heartbeat(classic[1])
-        talk.wait(3_000)
+    stands_still(talk, classic, 13, beside=None)
     finding = talk.the("R-08")
     assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, classic[0].member_id)
     assert "its rebalance timeout ended at" in finding.summary
@@ -279,18 +274,10 @@ def test_R_08_stays_a_warning_where_the_last_member_of_the_newer_protocol_left()
 def test_R_08_allows_half_the_rebalance_timeout_and_a_JoinGroup_under_way() -> None:
     talk = Epochs()
     classic, new = upgrade(talk)
-    for _ in range(4):
-        told(talk, classic[0])
-        talk.beats(new)
-        talk.heartbeat(classic[1])
-        talk.wait(3_000)
+    stands_still(talk, classic, 4, beside=new)
     joining = classic[0].reconnected()
     talk.ask_join(joining)
-    for _ in range(6):
-        told(talk, classic[0])
-        talk.beats(new)
-        talk.heartbeat(classic[1])
-        talk.wait(3_000)
+    stands_still(talk, classic, 6, beside=new)
     assert [rule for rule in talk.rules() if rule == "R-08"] == []
 
 
