@@ -111,7 +111,6 @@ def _coordinator_found(group: ClassicGroup, exchange: Exchange, body: Any) -> tu
     """Note that there was no coordinator: one that loads the group now has lost what was not written."""
     if COORDINATOR_NOT_AVAILABLE in exchange.error_codes:
         group.unconnected_us = max(group.unconnected_us, exchange.res_us)
-        group.changed = True
     return NOTHING
 
 

@@ -114,8 +114,7 @@ class Positions:
         )
         if len(waiting) >= _WITNESSES:
             proven_us = sorted(join.inv_us for join in waiting)[_WITNESSES - 1]
-            late_us = group.settings.late_us
-            chain.reached(proven_us + late_us, (known.generation, _PREPARING), waiting)
+            chain.reached(proven_us + group.settings.late_us, (known.generation, _PREPARING), waiting)
 
     def not_in_phase(self, phase: str, relation: str) -> Reason | None:
         """Return why the group was not in this phase, its generation so related to the request's; None if it may have been."""

@@ -54,8 +54,9 @@ def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ..
         if member is None or member is taker or not member.present or member.classic or member.holds.isdisjoint(taker.granted):
             continue
         silence_us = exchange.res_us - member.accepted_asked_us
-        hung_up = member.disconnected_us >= member.last_frame_us > 0 and member.actor.connection not in group.connections
-        if not (hung_up and member.disconnected_us < taker.granted_us) and silence_us < group.shortest_session_ms(member) * 1_000:
+        hung_up_before = taker.granted_us > member.disconnected_us >= member.last_frame_us > 0
+        hung_up = hung_up_before and member.actor.connection not in group.connections
+        if not hung_up and silence_us < group.shortest_session_ms(member) * 1_000:
             continue
         if not member.pending:
             _learn(group, silence_us)
