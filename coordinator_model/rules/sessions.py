@@ -355,8 +355,8 @@ T_02 = FrameRule(
     "plus 2 s and a tenth, no JoinGroup or SyncGroup of it waiting meanwhile, in one life of the coordinator.",
     expected="UNKNOWN_MEMBER_ID.",
     action="Report it with the frames and the coordinator's log.",
-    false_alarms="With nobody else in the group to show that the coordinator stayed, it is a heuristic warning: a coordinator that loads "
-    "the group again restarts all sessions.",
+    false_alarms="It is a heuristic warning unless another member was accepted after that session's end, half a second or more before: "
+    "a coordinator that loads the group again restarts all sessions, and one whose machine stood still ends them late.",
     checks={Survived: _late_survivor},
 )
 

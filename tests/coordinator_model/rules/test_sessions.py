@@ -244,7 +244,8 @@ def test_T_01_resolves_when_it_does_not_recur_or_the_member_leaves(talk: Convers
 
 def test_T_02_fires_when_a_dead_session_is_accepted(talk: Conversation) -> None:
     a, b = settled(talk)
-    silence(talk, [a], 13_500)
+    silence(talk, [a], 13_000)
+    talk.wait(500)
     talk.heartbeat(b)
     talk.settle()
     finding = talk.the("T-02")
@@ -309,6 +310,20 @@ def test_T_02_is_a_heuristic_warning_where_nobody_shows_that_the_coordinator_sta
     finding = talk.the("T-02")
     assert finding.severity is Severity.WARNING
     assert finding.certainty is Certainty.HEURISTIC
+
+
+@pytest.mark.parametrize("first", ["the member", "another"])
+def test_T_02_is_a_heuristic_warning_where_the_whole_machine_may_have_stood_still(talk: Conversation, first: str) -> None:
+    """Sessions of 6 s, nobody heard for 9.4 s, ticks in order: the first heartbeat was accepted before the timers ran."""
+    a, b = settled(talk)
+    talk.wait(13_500)
+    if first == "another":
+        talk.heartbeat(a)
+        talk.wait(400)
+    talk.heartbeat(b)
+    talk.settle()
+    found = [finding for finding in talk.findings if finding.rule == "T-02" and finding.member_id == b.member_id]
+    assert [(finding.severity, finding.certainty) for finding in found] == [(Severity.WARNING, Certainty.HEURISTIC)]
 
 
 def test_T_02_allows_a_join_parked_meanwhile_on_a_connection_that_ended(talk: Conversation) -> None:

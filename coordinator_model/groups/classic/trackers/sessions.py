@@ -31,6 +31,7 @@ API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROU
 
 SLOW_WINDOW_US: Final = 60_000_000
 SLOW_TIMES: Final = 3
+TIMERS_RUN_US: Final = 500_000  #: a broker looks every 200 ms which timers have run out
 USUAL_INTERVAL_US: Final = 3_000_000  #: default heartbeat.interval.ms, for a member whose own is not known
 LEFT_KEPT: Final = 8
 PAUSES_WINDOW_US: Final = 900_000_000
@@ -68,7 +69,7 @@ class Survived(NamedTuple):
 
     exchange: Exchange
     member: Member
-    witnessed: bool  #: another member was accepted in between, so the coordinator was available
+    witnessed: bool  #: another member was accepted after the session's end, so the coordinator stayed, and its timers ran
 
 
 class Evicted(NamedTuple):
@@ -150,11 +151,7 @@ class Sessions:
         if api_key == JOIN_GROUP and error == INVALID_SESSION_TIMEOUT:
             events += (SessionRefused(exchange),)
         if exchange.silence_us and exchange.gap_free and member is not None and proven_in(group, exchange):
-            witnessed = any(
-                other is not member and (other.proven_us or 0) > exchange.inv_us - exchange.silence_us
-                for other in group.members.values()
-            )
-            events += (Survived(exchange, member, witnessed),)
+            events += (Survived(exchange, member, _was_at_work(group, exchange, member)),)
         return events
 
     def on_disconnect(self, connection: str) -> None:
@@ -252,6 +249,18 @@ def _resubscribes(left: Left, exchange: Exchange) -> bool:
     assert isinstance(exchange.facts, JoinFacts)
     topics = exchange.facts.topics
     return bool(topics and left.topics) and topics != left.topics
+
+
+def _was_at_work(group: GroupData, exchange: Exchange, member: Member) -> bool:
+    """Return True if the coordinator accepted another member after this one's session ended, and had time since to end that session.
+
+    When a whole machine stands still, its timers fire late, and whoever is accepted first afterwards proves nothing.
+    """
+    ended_us = exchange.inv_us - exchange.silence_us + (member.session_timeout_ms or 0) * 1_000
+    return any(
+        other is not member and ended_us <= (other.proven_us or 0) <= exchange.inv_us - TIMERS_RUN_US
+        for other in group.members.values()
+    )
 
 
 def hung_up_since(group: GroupData, member: Member) -> int | None:
