@@ -52,6 +52,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: item.nodeid.partition("::")[0] not in SPARK)
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Print at once which life a history fails in: the run goes on for hours, and tells nothing if it is interrupted."""
+    if report.failed and settings.get_current_profile_name() == "histories":
+        print(f"\n{report.nodeid}\n{report.longreprtext}", file=sys.stderr, flush=True)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["tally"] = counters.lines()
