@@ -689,7 +689,8 @@ EPOCH_VIOLATIONS: tuple[Violation, ...] = (
     _broker("gone-accepted", "E-14", _gone_accepted),
     _broker("member-told-it-is-none", "E-18", _refused_in_vain(UNKNOWN_MEMBER_ID)),
     _broker("keep-alive-invalid", "P-07", _refused_in_vain(INVALID_REQUEST)),
-    _broker("join-told-unknown", "P-07", _refused_in_vain(UNKNOWN_MEMBER_ID, join=True)),
+    # before 4.2 a member that joins again is refused as it is (U15)
+    _broker("join-told-unknown", "P-07", _refused_in_vain(UNKNOWN_MEMBER_ID, join=True), since=(4, 2)),
     _broker("removed-accepted", "E-14", _removed_accepted),
     _broker("second-process-accepted", "E-23", _second_process_accepted),
     _broker("released-refused", "E-18", _released_refused),
