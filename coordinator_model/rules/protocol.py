@@ -30,7 +30,7 @@ from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, T
 from coordinator_model.rules.epoch_checks import impossible_answer
 from coordinator_model.rules.epoch_members import P_12
 from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04, P_05, P_06, P_11
-from coordinator_model.rules.unlawful import loads_after_all, rules_of
+from coordinator_model.rules.unlawful import leaves_or_loads, rules_of
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, MEMBER_ID_REQUIRED
 from coordinator_model.wording import a_or_an, counted, seconds
@@ -272,9 +272,10 @@ P_07 = FrameRule(
     action="Look for a proxy or a gateway between that client and the broker named, and connect the client past it. If there is "
     "none, keep the frames and the broker's log, and report them with its version.",
     false_alarms="Codes that this release does not know pass, if they are at most 50 above the highest that it knows. Codes that a valid "
-    "member may be refused with are left to G-03, M-03 and S-09, which wait for what shows that it was valid.",
+    "member may be refused with are left to G-03, M-03 and S-09, which wait for what shows that it was valid. Of a classic group's "
+    "coordinator that goes away within half a second only what no state explains is reported: an upgrade that it began is lost with it.",
     suppressed_by=("C-11",),
-    explained=loads_after_all,
+    explained=leaves_or_loads,
     checks={Failed: _impossible_error, Unlawful: impossible_answer},
 )
 

@@ -47,6 +47,11 @@ def loads_after_all(group: ClassicGroup, held: HeldFinding) -> bool:
     return group.loading_near(group.broker, held.opened_us)
 
 
+def leaves_or_loads(group: ClassicGroup, held: HeldFinding) -> bool:
+    """Return True if the coordinator was loading, or was about to leave: what it began last, such as an upgrade, is lost with it."""
+    return loads_after_all(group, held) or group.incarnation != held.incarnation or group.unconnected_us >= held.opened_us
+
+
 def joined_after_all(group: object, held: HeldFinding) -> bool:
     """Return True if the JoinGroup that made the sender a member of that generation was under way, and succeeded after the request."""
     if not isinstance(group, ClassicGroup):

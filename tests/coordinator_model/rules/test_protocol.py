@@ -518,6 +518,22 @@ def test_P_07_allows_an_upgrade(talk: Conversation) -> None:
     assert talk.rules() == ["P-12"]
 
 
+@pytest.mark.parametrize(("then", "said"), [("it goes on", ["P-07"]), ("it moves", []), ("it dies", [])])
+def test_P_07_allows_an_upgrade_that_is_lost_with_its_coordinator(talk: Conversation, then: str, said: list[str]) -> None:
+    """Held JoinGroups are answered before the upgrade is written, and no client is told of an upgrade that is not."""
+    a, b = settled(talk)
+    for asked in (offer(talk, a), offer(talk, b)):
+        talk.refuse_join(asked, 27)
+    talk.wait(100)
+    for one in (a, b):
+        if then == "it moves":
+            talk.refuse_join(offer(talk, one), 16)
+        elif then == "it dies":
+            talk.close(one)
+    talk.settle()
+    assert talk.rules() == said
+
+
 # ---------------------------------------------------------------------------------------------------- P-08
 
 
