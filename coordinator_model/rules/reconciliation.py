@@ -319,8 +319,8 @@ R_14 = TimerRule(
     blame=Blame.CLIENT,
     meaning="Nobody reads what the member was told to give up; others wait for it.",
     condition="A member was told to give up partitions, and its requests have not acknowledged that for half of its rebalance timeout "
-    "(warning). An error of the broker if it still accepts the member after twice the time, a tenth and 2 s: it may have loaded the group "
-    "anew between two frames. Each answer that takes more starts the time again, as it does for the coordinator.",
+    "(warning). An error of the broker if it still accepts the member after three times the time, a tenth and 2 s: it may have loaded the "
+    "group anew between frames, even twice. Each answer that takes more starts the time again, as it does for the coordinator.",
     expected="A heartbeat that no longer lists them, as soon as the rebalance listener has returned.",
     action="Take a thread dump of that client: look at its rebalance listener and its poll loop. Restart it if it hangs: "
     "others get its partitions once it has left, or its session has ended.",

@@ -109,7 +109,7 @@ def test_modern_07_who_should_have_been_removed_is_the_brokers_fault(talk: Epoch
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
     talk.beats(a, 2, foo(0, 1))
-    talk.live([a, b], 135)
+    talk.live([a, b], 195)
     assert (talk.the("R-14").severity, talk.the("R-14").blame) == (Severity.ERROR, Blame.BROKER)
 
 

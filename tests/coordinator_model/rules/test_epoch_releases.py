@@ -83,7 +83,7 @@ def test_R_14_ends_with_a_release_answered_at_the_same_epoch_without_an_assignme
     talk = Epochs()
     a = told(talk)
     talk.beats(a, owned=keeps)
-    talk.live([a], 150)
+    talk.live([a], 200)
     assert "R-14" not in talk.rules()
 
 
@@ -95,7 +95,7 @@ def test_R_14_fires_if_such_an_answer_acknowledges_nothing(
     a = told(talk)
     both = {topic: keeps.get(topic, ()) + given_up.get(topic, ()) for topic in keeps | given_up}
     talk.beats(a, owned=both)
-    talk.live([a], 150)
+    talk.live([a], 200)
     assert (talk.the("R-14").severity, talk.the("R-14").member_id) == (Severity.ERROR, "a-id")
 
 

@@ -60,7 +60,7 @@ def test_E_04_says_what_the_accepted_heartbeat_had_to_be_refused_for(how: object
 
 def test_R_14_advises_about_the_client_while_it_has_time_and_about_the_broker_afterwards() -> None:
     talk = Epochs()
-    stubborn(talk, 135)
+    stubborn(talk, 195)
     first, *_, last = [finding for finding in talk.findings if finding.rule == "R-14"]
     assert (first.blame, "rebalance listener" in first.action) == (Blame.CLIENT, True)
     assert (last.blame, "rebalance listener" in last.action) == (Blame.BROKER, False)
@@ -68,7 +68,7 @@ def test_R_14_advises_about_the_client_while_it_has_time_and_about_the_broker_af
     assert "Restart" in last.action
 
 
-@pytest.mark.parametrize("seconds", [60, 75, 130])
+@pytest.mark.parametrize("seconds", [60, 75, 190])
 def test_R_15_is_silent_about_a_cause_that_R_14_reports(seconds: int) -> None:
     talk = Epochs()
     stubborn(talk, seconds)
