@@ -351,8 +351,8 @@ R_08 = FrameRule(
     blame=Blame.CLIENT,
     meaning="A member's heartbeat thread lives while its poll loop does not: everybody waits for it until it is dropped.",
     condition="The member's heartbeats were answered REBALANCE_IN_PROGRESS for more than half of its rebalance timeout (warning; info "
-    "while nobody is known to wait for it), or all of it (error; a warning while a group that was migrated may have become a classic "
-    "one unseen), and it sent no JoinGroup.",
+    "while nobody is known to wait for it), or all of it (error; in a group that is being migrated after three times as long, "
+    "since it may have been loaded anew unseen, and a warning while it may have become a classic one unseen), and it sent no JoinGroup.",
     expected="A member told to rejoin sends JoinGroup at its next poll.",
     action="Take a thread dump of that client: what blocks its poll loop? Restart it if it hangs. If it is slow, process fewer records per "
     "poll, or raise max.poll.interval.ms.",

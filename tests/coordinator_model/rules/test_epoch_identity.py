@@ -254,10 +254,19 @@ def test_R_08_warns_of_a_classic_member_of_a_mixed_group_that_does_not_rejoin() 
 def test_R_08_fires_when_the_coordinator_keeps_a_classic_member_beyond_its_rebalance_timeout() -> None:
     talk = Epochs()
     classic, new = upgrade(talk)
-    stands_still(talk, classic, 13, beside=new)
+    stands_still(talk, classic, 25, beside=new)
     finding = talk.the("R-08")
     assert finding.severity is Severity.ERROR
     assert "the coordinator should have removed it at" in finding.summary
+
+
+def test_R_08_allows_the_coordinator_to_have_loaded_the_group_again_unseen() -> None:
+    """Twice, each time between two heartbeats; the member's time begins anew then."""
+    talk = Epochs()
+    classic, new = upgrade(talk)
+    stands_still(talk, classic, 20, beside=new)
+    assert talk.the("R-08").severity is Severity.WARNING
+    assert "its rebalance timeout ended at" in talk.the("R-08").summary
 
 
 def test_R_08_stays_a_warning_where_the_last_member_of_the_newer_protocol_left() -> None:
@@ -265,7 +274,7 @@ def test_R_08_stays_a_warning_where_the_last_member_of_the_newer_protocol_left()
     talk = Epochs()
     classic, new = upgrade(talk)
     talk.leaves(new)
-    stands_still(talk, classic, 13, beside=None)
+    stands_still(talk, classic, 25, beside=None)
     finding = talk.the("R-08")
     assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, classic[0].member_id)
     assert "its rebalance timeout ended at" in finding.summary
