@@ -23,6 +23,7 @@ from coordinator_model.groups.epochs.evidence import asked_evidence, exchange_ev
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
 from coordinator_model.groups.epochs.judge import GONE, IMPOSSIBLE, NEVER_JOINED
 from coordinator_model.groups.epochs.kinds import STREAMS
+from coordinator_model.groups.epochs.reconciliation import longest_kept_us
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.silence import looks_for_coordinator
 from coordinator_model.groups.events import Answered, NewId
@@ -253,13 +254,11 @@ def does_not_rejoin(group: EpochGroupData, asked: AskedToRejoin) -> Breach | Non
     timeout_ms = member.rebalance_timeout_ms
     if timeout_ms is None or waited_us * 2 < timeout_ms * 1_000:
         return None
-    slack_us = group.settings.slack_us(timeout_ms)
-    ended = waited_us > timeout_ms * 1_000 + slack_us
+    ended = waited_us > timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
     ends_us = asked.since_us + timeout_ms * 1_000
     # The last member of the newer protocol may have left; the group is a classic one then, and its coordinator waits on for static members.
     newer_us = max((one.accepted_asked_us for one in group.present_members() if not one.classic), default=0)
-    # A coordinator that loads the group again starts the time anew, and no frame may show it.
-    kept = waited_us > 3 * timeout_ms * 1_000 + slack_us and newer_us > ends_us
+    kept = waited_us > longest_kept_us(group, timeout_ms) and newer_us > ends_us
     if kept:
         outcome = f"the coordinator should have removed it at {clock(ends_us)}"
     elif ended or newer_us <= asked.since_us:

@@ -89,15 +89,20 @@ def _note_told(group: EpochGroupData, exchange: Exchange, member: EpochMember, t
 
 
 def removal_overdue_us(group: EpochGroupData, member: EpochMember) -> int | None:
-    """Return until when the coordinator must have removed a member that does not give up what it was told to, None if that is not known.
+    """Return until when the coordinator must have removed a member that does not give up what it was told to, None if that is not known."""
+    timeout_ms = member.told_timeout_ms
+    if not member.pending or not member.told_us or timeout_ms is None:
+        return None
+    return member.told_us + longest_kept_us(group, timeout_ms)
+
+
+def longest_kept_us(group: EpochGroupData, timeout_ms: int) -> int:
+    """Return for how long a coordinator may keep a member that does not do within its rebalance timeout what it was told to.
 
     A group that is loaded again starts the member's time anew, and between two heartbeats no frame shows it. One whose partition's leader
     epoch rises again and again is loaded as often: hence three times the time.
     """
-    timeout_ms = member.told_timeout_ms
-    if not member.pending or not member.told_us or timeout_ms is None:
-        return None
-    return member.told_us + 3 * timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
+    return 3 * timeout_ms * 1_000 + group.settings.slack_us(timeout_ms)
 
 
 def note_double_grants(group: EpochGroupData, exchange: Exchange, member: EpochMember, assignment: Partitions) -> None:
