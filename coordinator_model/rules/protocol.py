@@ -212,7 +212,7 @@ def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
     severity = Severity.WARNING if notes else Severity.INFO
     values = sorted({(member.session_timeout_ms, member.rebalance_timeout_ms) for member in members})
     if len(values) > 1:
-        pairs = ", ".join(f"{session_ms}/{rebalance_ms} ms" for session_ms, rebalance_ms in values[:NAMED_AT_MOST])
+        pairs = ", ".join(f"{session_ms} and {rebalance_ms} ms" for session_ms, rebalance_ms in values[:NAMED_AT_MOST])
         notes.setdefault(f"session and rebalance timeouts that differ between members ({pairs})", members)
     if not notes or group.learning:
         return

@@ -703,7 +703,7 @@ def test_P_10_only_notes_members_that_differ(talk: Conversation) -> None:
     timed(talk, (10_000, 20_000), (12_000, 20_000))
     finding = talk.the("P-10")
     assert finding.severity is Severity.INFO
-    assert "12000/20000 ms" in finding.summary
+    assert "timeouts that differ between members (10000 and 20000 ms, 12000 and 20000 ms)" in finding.summary
     assert finding.member_id is None  # none of them differs more than another
 
 
