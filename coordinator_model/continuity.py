@@ -13,7 +13,7 @@ from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, Counters
 from coordinator_model.groups.records import Coverage
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Cause, Loss, MirrorRecord, RecordError, unpack_loss
-from coordinator_model.wording import begin, clock, counted
+from coordinator_model.wording import begin, clock, counted, seconds
 
 BLIND_US: Final = 3_000_000
 """A capture without any record for longer has missed three ticks in a row, and may have missed frames."""
@@ -91,7 +91,7 @@ class Continuity:
             return None
         self._counters.gaps[CAPTURE] += 1
         self._counters.gap_us += to_us - from_us
-        blind = f"{(to_us - from_us) / 1_000_000:.1f} s"
+        blind = seconds(to_us - from_us)
         return Interruption(
             "V-04",
             "the capture stood still",
@@ -138,7 +138,7 @@ class Continuity:
             return f"sight of what one of several captures showed: it ends at {clock(lost.from_us)}, and others go on"
         self._counters.gap_us += max(0, lost.to_us - lost.from_us)
         self._record_counts["records lost by the capture"] += lost.records
-        return f"{counted(lost.records, 'record')} over {(lost.to_us - lost.from_us) / 1_000_000:.1f} s"
+        return f"{counted(lost.records, 'record')} over {seconds(lost.to_us - lost.from_us)}"
 
 
 _STOOD_STILL: Final = (

@@ -20,7 +20,7 @@ from coordinator_model.rules.base import Due, FrameRule, Rule, TimerRule, last_f
 from coordinator_model.rules.observation import CUT_ACTION, cut_words
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
-from coordinator_model.wording import a_or_an
+from coordinator_model.wording import a_or_an, seconds
 
 _SOON_US = 1_000_000
 
@@ -181,9 +181,9 @@ class PartitionFindings:
 
     def out_of_order(self, record: MirrorRecord, now_us: int) -> list[Finding]:
         """Report a frame that came later than rules wait for one. Records of a connection itself wait for the first group seen on it."""
-        late = f"{(now_us - record.at_us) / 1_000_000:.1f} s"
+        late = seconds(now_us - record.at_us)
         summary = (
-            f"A frame of broker {record.broker} reached {self._name} {late} after newer ones. Rules wait {self._late_us / 1_000_000:.1f} s "
+            f"A frame of broker {record.broker} reached {self._name} {late} after newer ones. Rules wait {seconds(self._late_us)} "
             "for late frames: what they say of that time may be wrong."
         )
         observed = f"{record.kind.value} captured {late} before the newest record, on connection {record.connection}"

@@ -15,7 +15,9 @@ def clock(at_us: int) -> str:
 
 
 def seconds(us: int) -> str:
-    """Return microseconds as ``12.3 s``."""
+    """Return microseconds as ``12.3 s``, and what would round to nothing as ``30 ms``."""
+    if abs(us) < 50_000:
+        return f"{us // 1_000} ms"
     return f"{us / 1_000_000:.1f} s"
 
 

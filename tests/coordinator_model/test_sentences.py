@@ -73,6 +73,7 @@ def test_times_and_numbers_are_a_persons() -> None:
     at_us = 1_795_245_378_796_746
     assert wording.clock(at_us) == "07:16:18"
     assert wording.since(at_us, at_us + 25_000_000) == "since 07:16:18, 25.0 s"
+    assert [wording.seconds(us) for us in (0, 49_999, 50_000, 12_345_678)] == ["0 ms", "49 ms", "0.1 s", "12.3 s"]
     assert [wording.counted(count, "entry", "entries") for count in (0, 1, 2_000)] == ["0 entries", "1 entry", "2,000 entries"]
 
 

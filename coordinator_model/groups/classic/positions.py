@@ -22,6 +22,7 @@ from coordinator_model.groups.protocol.classic import Generation as Relation
 from coordinator_model.groups.protocol.classic import Sender
 from coordinator_model.groups.records import Exchange, Generation, StaticMember
 from coordinator_model.wire.constants import JOIN_GROUP
+from coordinator_model.wording import seconds
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
@@ -150,7 +151,7 @@ class Positions:
 
     def _waits(self, waiting: tuple[Exchange, ...]) -> Reason:
         longest_us = self.exchange.res_us - min(join.inv_us for join in waiting)
-        text = f"{len(waiting)} members were told to rejoin and have waited in the join phase for {longest_us / 1_000_000:.1f} s"
+        text = f"{len(waiting)} members were told to rejoin and have waited in the join phase for {seconds(longest_us)}"
         return Reason(PHASE, text, tuple(request_evidence(join) for join in waiting[:_WITNESSES]))
 
     def _not_at_another(self, step: int, but: int | None) -> Reason | None:
@@ -164,7 +165,7 @@ class Positions:
         return Reason(GENERATION, f"{self._handed_out(before.proof)}, and was the group's still afterwards", (before.proof.proof,))
 
     def _handed_out(self, known: Generation) -> str:
-        return f"generation {known.generation} was handed out {(self.first_us - known.proven_us) / 1_000_000:.1f} s before"
+        return f"generation {known.generation} was handed out {seconds(self.first_us - known.proven_us)} before"
 
     # ------------------------------------------------------------------------------------------------ the sender
 

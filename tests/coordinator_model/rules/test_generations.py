@@ -245,7 +245,7 @@ def test_G_04_fires_when_the_generation_falls_under_a_living_member(talk: Conver
     assert finding.severity is Severity.ERROR
     assert finding.blame is Blame.BROKER
     assert "from generation 5 to 3" in finding.summary
-    assert "it needs the group's generation (J22, J25, J27): generation 5 was handed out" in finding.observed
+    assert "it needs the group's generation (J22, J25, J27): generation 5 was handed out 3 ms before" in finding.observed
 
 
 def test_G_04_resolves_when_it_does_not_recur(talk: Conversation) -> None:
