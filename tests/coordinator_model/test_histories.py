@@ -5,6 +5,7 @@ How many is set by the Hypothesis profile: a few hundred in the test suite, ``ma
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.coordinator_model import lives
 from tests.coordinator_model.lives import errors
-from tests.coordinator_model.reference.history import Plan, acts, plans, profiles
+from tests.coordinator_model.reference.history import Act, Plan, Profile, acts, plans, profiles
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful
 
 CLIENTS_ONLY = ("stop", "crash", "start", "stall", "cut", "subscribe", "metadata", "newcomer", "restart")
@@ -59,3 +60,13 @@ def test_records_lost_anywhere_make_no_error(plan: Plan, seed: int) -> None:
 @given(plans(), st.lists(st.floats(0, 1), max_size=5))
 def test_snapshots_anywhere_give_identical_findings(plan: Plan, cuts: list[float]) -> None:
     lives.assert_restarts_change_nothing(plan.run(), cuts)
+
+
+def test_a_client_joins_again_when_its_coordinator_moves_while_it_waits_for_its_assignment() -> None:
+    """Its heartbeats tell it so on a connection of their own; what the old coordinator held is never answered."""
+    worker = Profile(separate=True, rebalance_ms=8_000, session_ms=6_000)
+    static = replace(worker, static=True)
+    begun = (Act(0, "start", 3), Act(0, "start", 5), Act(59, "start", 1))
+    moved = (Act(3_506, "reload", 0), Act(5_214, "start", 3), Act(13_227, "fail over", 0))
+    plan = Plan(36, (static, replace(worker, session_ms=10_000), static, replace(worker, release="2.0")), (*begun, *moved))
+    assert errors(plan.run().records) == []

@@ -229,7 +229,8 @@ class Client:
         if not error or not current or not self.running:
             return
         if error in {15, 16}:
-            self._find_coordinator()
+            if self._find_coordinator() and self.joining:  # what it waited for went with the connection
+                self._later(RETRY_US, self._ask_join)
         elif error == 82:
             self._die()
         elif not self.joining and error in {22, 25, 27}:
@@ -243,12 +244,15 @@ class Client:
         self.fatal = True
         self.crash()
 
-    def _find_coordinator(self) -> None:
+    def _find_coordinator(self) -> bool:
+        """Return True if it is another one, to which the client has connected."""
         active = [name for name, broker in self.world.brokers.items() if broker.active]
-        if active and active[0] != self.broker:
-            self.broker = active[0]
-            self._disconnect()
-            self._connect()
+        if not active or active[0] == self.broker:
+            return False
+        self.broker = active[0]
+        self._disconnect()
+        self._connect()
+        return True
 
     # -------------------------------------------------------------------------------------------- plumbing
 
