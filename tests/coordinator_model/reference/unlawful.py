@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 from coordinator_model import wire
-from coordinator_model.wire.constants import JOIN_GROUP, MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID
+from coordinator_model.wire.constants import JOIN_GROUP, MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 from coordinator_model.wire.record import Kind, MirrorRecord
 from tests.coordinator_model.reference.history import History, Plan
 from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS, Asked, Connection
@@ -407,12 +407,29 @@ class JoinForgotten(Unlawful):
         return None
 
     def knowable(self, seen: list[Seen]) -> bool:
-        """There is no answer to capture: the others were told, the roster names it, and a write would have taken no longer."""
+        """There is no answer to capture: the others were told, the roster names it, and a write would have taken no longer.
+
+        One that was asked after the others were told may wait for the next join phase, unless heartbeats show that none is on.
+        """
         told = [one for one in joins(seen) if self.done is not None and one.answer.generation_id == self.generation]
         if not any(entry.member_id == self.member_id for one in told for entry in one.answer.members):
             return False
         due_us, until_us = told[0].answered_us + WRITTEN_US, self._waited_until_us(seen)
+        asked_us = next(one.at_us for one in self.history.records if (one.connection, one.exchange) == self.done)
+        if asked_us > told[0].answered_us:
+            due_us, until_us = self._no_phase_us(seen, asked_us), min(until_us, self._phase_us(seen, asked_us))
         return any(due_us < record.at_us < until_us for record in self.history.records)
+
+    def _no_phase_us(self, seen: list[Seen], asked_us: int) -> int:
+        """When it is known that no other join phase is on, for which a JoinGroup asked so late could wait."""
+        beats = (one for one in seen if isinstance(one.answer, wire.HeartbeatResponse) and not one.error)
+        succeeded = [one.answered_us for one in beats if one.asked_us > asked_us + WRITTEN_US]
+        return min(succeeded, default=self.history.records[-1].at_us)
+
+    def _phase_us(self, seen: list[Seen], asked_us: int) -> int:
+        """When the next join phase is on, for all that heartbeats tell."""
+        told = [one.answered_us for one in seen if one.error == REBALANCE_IN_PROGRESS and one.answered_us > asked_us]
+        return min(told, default=self.history.records[-1].at_us)
 
     def _waited_until_us(self, seen: list[Seen]) -> int:
         """Until its connection ends, it asks again, or it has no place in the group any more; or to the end of the capture.
