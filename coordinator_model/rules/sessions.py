@@ -170,6 +170,8 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
     if member.leaving or _all_disconnected(group) or _joined_as_another(group, member) or _is_closed(group, member):
         return None
+    if _asks_to_come_back(group, member):
+        return None
     if goes_on_as_another(group, member):
         return None
     silence_us = silent.at_us - member.last_frame_us
@@ -201,6 +203,12 @@ def _idle_for(group: ClassicGroup, silent: FellSilent) -> str:
 def _is_closed(group: ClassicGroup, member: Member) -> bool:
     """Return True if it is a dynamic member whose client closes without leaving, and closed: T-09 says so."""
     return closes_without_leaving(member) and member.instance_id is None and hung_up_since(group, member) is not None
+
+
+def _asks_to_come_back(group: ClassicGroup, member: Member) -> bool:
+    """Return True if a static member's client joins without its id: it gave that up since no answer came for a session."""
+    joins = (join for join in group.waiting_joins() if join.inv_us > member.last_frame_us)
+    return member.instance_id is not None and any(join.instance_id == member.instance_id for join in joins)
 
 
 def _joined_as_another(group: ClassicGroup, member: Member) -> bool:
@@ -385,8 +393,8 @@ T_04 = FrameRule(
     certainty=Certainty.CONFIRMED,
     blame=Blame.CLIENT,
     meaning="A member vanished without LeaveGroup; detecting it cost the group a whole session timeout.",
-    condition="No frame of the member for its session timeout plus 2 s and a tenth, no LeaveGroup, and no JoinGroup or SyncGroup of it "
-    "under way; or the broker's log says that the coordinator ended its session.",
+    condition="No frame of the member for its session timeout plus 2 s and a tenth, no LeaveGroup, and no JoinGroup or SyncGroup of it, "
+    "or of its instance id, under way; or the broker's log says that the coordinator ended its session.",
     expected="A heartbeat within the session timeout, or a LeaveGroup.",
     action="Find out why that process died or froze: crash, memory limit, suspended host, network.",
     false_alarms="A client that moved to a path that is not captured; in a broker's log one that lost its broker. "

@@ -11,7 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
 from coordinator_model.rules.base import work_of
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import live, settled
+from tests.coordinator_model.classic import ask_heartbeat, live, settled, static_group
 from tests.coordinator_model.conversation import VERSIONS, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
 
@@ -98,6 +98,25 @@ def test_T_04_allows_a_leave_that_is_refused_since_the_member_is_unknown(talk: C
     talk.leave(b, 25)
     live(talk, [a], 20)
     assert talk.rules() == ["M-10"]
+
+
+@pytest.mark.parametrize("reconnects", [False, True])
+def test_T_04_leaves_a_static_member_alone_that_asks_to_come_back_as_no_answer_came(
+    talk: Conversation, *, reconnects: bool
+) -> None:
+    """Seen on 4.1.2: its coordinator answered nothing for 9 s, and librdkafka gave its member id up after a session."""
+    leader, first = static_group(talk)
+    live(talk, [leader, first], 2)
+    ask_heartbeat(talk, first)
+    live(talk, [leader], 9)
+    first.member_id = ""
+    if reconnects:
+        talk.close(first)
+        first = talk.client("one")
+        first.instance_id = "i"
+    talk.ask_join(first)
+    live(talk, [leader], 6)
+    assert talk.rules() == []
 
 
 def test_T_04_allows_a_leave(talk: Conversation) -> None:
