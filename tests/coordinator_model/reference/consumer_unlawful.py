@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from coordinator_model import wire
+from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.reference.consumer_coordinator import by_topic
 from tests.coordinator_model.reference.consumer_group import UNREVOKED, ConsumerGroup, ConsumerMember, topic_id
-from tests.coordinator_model.reference.unlawful import Seen, Unlawful
+from tests.coordinator_model.reference.unlawful import Seen, Unlawful, decoded, exchanges
 from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIONS, Asked, Connection
 
 REQUESTS = (wire.ConsumerGroupHeartbeatRequest, wire.ShareGroupHeartbeatRequest, wire.StreamsGroupHeartbeatRequest)
@@ -27,6 +28,13 @@ def heartbeats(seen: list[Seen], member_id: str | None = None) -> Iterator[Seen]
     for one in seen:
         if isinstance(one.request, REQUESTS) and member_id in {None, one.request.member_id}:
             yield one
+
+
+def _names_instance(request: Any) -> bool:
+    """Whether the request is a join with an instance id."""
+    if isinstance(request, wire.JoinGroupRequest):
+        return request.group_instance_id is not None
+    return request.member_epoch == 0 and request.instance_id is not None
 
 
 def _surely_us(timeout_ms: int) -> int:
@@ -173,9 +181,15 @@ class OwnerFenced(UnlawfulHeartbeat):
         return type(body)(error_code=82)
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
-        """It was the last to be let in under this id, nobody else was on the way, its session and its time to give up are not over."""
+        """It was the last to be let in under this id, nobody else was on the way, its session and its time to give up are not over.
+
+        Not counted as known is one since whose last success a client with any instance id hung up before its join was answered: until
+        the next success the model does not tell which ids were taken unseen.
+        """
         before = self.delivered(seen, act)
         if before is None or act.answered_us > min(self._removed_us(seen, act), before.asked_us + _surely_us(45_000)):
+            return False
+        if self._joined_unseen(before.asked_us, act.answered_us):
             return False
         last = None
         for one in heartbeats(seen):
@@ -186,6 +200,18 @@ class OwnerFenced(UnlawfulHeartbeat):
             if one.answered_us < act.asked_us and one.error == 0:
                 last = one.request.member_id
         return last == act.request.member_id
+
+    def _joined_unseen(self, since_us: int, until_us: int) -> bool:
+        """Whether a join with an instance id got no answer."""
+        answered = {(one.connection, one.exchange) for one in exchanges(self.history.records)}
+        return any(
+            one.kind is Kind.REQUEST
+            and since_us < one.at_us < until_us
+            and one.api_key in {JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT}
+            and (one.connection, one.exchange) not in answered
+            and _names_instance(decoded(one))
+            for one in self.history.records
+        )
 
     @staticmethod
     def _removed_us(seen: list[Seen], act: Seen) -> float:

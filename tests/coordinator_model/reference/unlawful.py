@@ -53,14 +53,14 @@ def exchanges(records: list[MirrorRecord]) -> list[Seen]:
     for record in records:
         key = (record.connection, record.exchange)
         if record.kind is Kind.REQUEST:
-            open_[key] = (record, _decode(record))
+            open_[key] = (record, decoded(record))
         elif record.kind is Kind.RESPONSE and key in open_:
             asked, request = open_.pop(key)
-            seen.append(Seen(*key, asked.api_version, asked.at_us, asked.queued_behind, record.at_us, request, _decode(record)))
+            seen.append(Seen(*key, asked.api_version, asked.at_us, asked.queued_behind, record.at_us, request, decoded(record)))
     return seen
 
 
-def _decode(record: MirrorRecord) -> Any:
+def decoded(record: MirrorRecord) -> Any:
     request = record.kind is Kind.REQUEST
     return wire.decode(record.frame, request=request, api_key=record.api_key, api_version=record.api_version).body
 
@@ -441,7 +441,7 @@ class JoinForgotten(Unlawful):
         records = self.history.records
         closed = [one.at_us for one in records if one.kind is Kind.CLOSE and one.connection == self.done[0]]
         later = [one for one in records if one.kind is Kind.REQUEST and one.api_key == JOIN_GROUP and one.at_us > self.at_us]
-        again = [one.at_us for one in later if _decode(one).member_id == self.member_id]
+        again = [one.at_us for one in later if decoded(one).member_id == self.member_id]
         over = [one.answered_us for one in seen if one.answered_us > self.at_us and self._is_over(one)]
         return min([*closed, *again, *over, records[-1].at_us])
 
