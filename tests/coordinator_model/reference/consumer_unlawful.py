@@ -401,6 +401,7 @@ class GoneAccepted(Shadow):
         return asked.body.member_epoch == -1 and not body.error_code
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        """It has not asked to join since, not even in vain: E-14 says so."""
         over = False
         for one in heartbeats(seen, act.request.member_id):
             if one is act:
@@ -408,7 +409,8 @@ class GoneAccepted(Shadow):
             if one.asked_us < act.answered_us and one.answered_us > act.asked_us:
                 return False
             if one.answered_us < act.asked_us:
-                over = self._was_the_end(one) or (over and one.error != 0)
+                stays_out = one.error != 0 and one.request.member_epoch != 0
+                over = self._was_the_end(one) or (over and stays_out)
         return over
 
     @staticmethod
