@@ -10,7 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from coordinator_model import wire
-from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP
+from coordinator_model.wire.constants import (
+    CONSUMER_GROUP_HEARTBEAT,
+    JOIN_GROUP,
+    SHARE_GROUP_HEARTBEAT,
+    STREAMS_GROUP_HEARTBEAT,
+)
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.reference.consumer_coordinator import by_topic
 from tests.coordinator_model.reference.consumer_group import UNREVOKED, ConsumerGroup, ConsumerMember, topic_id
@@ -19,6 +24,7 @@ from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIO
 
 REQUESTS = (wire.ConsumerGroupHeartbeatRequest, wire.ShareGroupHeartbeatRequest, wire.StreamsGroupHeartbeatRequest)
 ANSWERS = (wire.ConsumerGroupHeartbeatResponse, wire.ShareGroupHeartbeatResponse, wire.StreamsGroupHeartbeatResponse)
+_OF_MEMBERS = (JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT)
 SPOKEN_US = 10 * SECOND  #: findings may take so long
 Granted = frozenset[tuple[str, int]]
 
@@ -80,7 +86,8 @@ class UnlawfulHeartbeat(Unlawful):
         None if another request of its was under way, its place is over, or an answer to it was not captured.
         """
         last = None
-        if self._unanswered(seen, act):
+        lost = (body for _, body in self._unanswered(seen, act.answered_us) if isinstance(body, REQUESTS))
+        if any(body.member_id == act.request.member_id for body in lost):
             return None
         for one in heartbeats(seen, act.request.member_id):
             if one is act:
@@ -91,16 +98,14 @@ class UnlawfulHeartbeat(Unlawful):
                 last = one if one.error == 0 and one.answer.member_epoch > 0 else None
         return last
 
-    def _unanswered(self, seen: list[Seen], act: Seen) -> bool:
-        """Whether a heartbeat of the member was never answered: nobody can tell what became of it."""
+    def _unanswered(self, seen: list[Seen], until_us: int) -> Iterator[tuple[int, Any]]:
+        """Yield the JoinGroups and heartbeats without an answer, with their times: nobody can tell what became of them."""
         answered = {(one.connection, one.exchange) for one in seen}
         for record in self.history.records:
-            if record.kind is not Kind.REQUEST or record.at_us >= act.answered_us or record.api_key not in {68, 76, 88}:
+            if record.kind is not Kind.REQUEST or record.at_us >= until_us or record.api_key not in _OF_MEMBERS:
                 continue
-            body: Any = wire.decode(record.frame, request=True, api_key=record.api_key, api_version=record.api_version).body
-            if body.member_id == act.request.member_id and (record.connection, record.exchange) not in answered:
-                return True
-        return False
+            if (record.connection, record.exchange) not in answered:
+                yield record.at_us, decoded(record)
 
 
 class EpochLowered(UnlawfulHeartbeat):
@@ -189,7 +194,8 @@ class OwnerFenced(UnlawfulHeartbeat):
         before = self.delivered(seen, act)
         if before is None or act.answered_us > min(self._removed_us(seen, act), before.asked_us + _surely_us(45_000)):
             return False
-        if self._joined_unseen(before.asked_us, act.answered_us):
+        lost = self._unanswered(exchanges(self.history.records), act.answered_us)
+        if any(at_us > before.asked_us and _names_instance(body) for at_us, body in lost):
             return False
         last = None
         for one in heartbeats(seen):
@@ -200,18 +206,6 @@ class OwnerFenced(UnlawfulHeartbeat):
             if one.answered_us < act.asked_us and one.error == 0:
                 last = one.request.member_id
         return last == act.request.member_id
-
-    def _joined_unseen(self, since_us: int, until_us: int) -> bool:
-        """Whether a join with an instance id got no answer."""
-        answered = {(one.connection, one.exchange) for one in exchanges(self.history.records)}
-        return any(
-            one.kind is Kind.REQUEST
-            and since_us < one.at_us < until_us
-            and one.api_key in {JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT}
-            and (one.connection, one.exchange) not in answered
-            and _names_instance(decoded(one))
-            for one in self.history.records
-        )
 
     @staticmethod
     def _removed_us(seen: list[Seen], act: Seen) -> float:
