@@ -106,7 +106,7 @@ def try_model(wheel: Path, folder: Path) -> str:
     """The model is imported alone, beside nothing but msgpack."""
     environment = folder / "model"
     run(sys.executable, "-m", "venv", environment)
-    run(environment / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "msgpack")
+    run(environment / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "msgpack", "msgspec")
     with zipfile.ZipFile(wheel) as archive:
         members = [name for name in archive.namelist() if name.startswith("coordinator_model/")]
         archive.extractall(folder / "alone", members)
