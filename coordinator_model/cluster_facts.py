@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.cluster_nodes import ClusterNodes, limit
+from coordinator_model.groups.records import Exchange, host_of
 from coordinator_model.releases import Release, first_release, new_in
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS
+from coordinator_model.wire.record import MirrorRecord
 
 OLDEST: Final[Release] = (4, 0)
 """The first release with groups whose members have epochs."""
@@ -95,7 +96,7 @@ class ClusterFacts:
         """Take over names of topics; beyond a number of them the oldest are dropped."""
         for topic_id, name in names.items():
             self._topic_names[cluster, topic_id] = name
-        limit(self._topic_names, TOPICS_KEPT)
+        _limit(self._topic_names, TOPICS_KEPT)
 
     def learn_partitions(self, cluster: str, counts: Mapping[str, int], at_us: int) -> None:
         """Take over how many partitions topics have; beyond a number of topics the oldest are dropped."""
@@ -103,7 +104,7 @@ class ClusterFacts:
             known = self._partitions.pop((cluster, topic), None)
             since_us = at_us if known is None or known.partitions != count else known.since_us
             self._partitions[cluster, topic] = PartitionCount(count, since_us)
-        limit(self._partitions, TOPICS_KEPT)
+        _limit(self._partitions, TOPICS_KEPT)
 
     def partition_count(self, cluster: str, topic: str) -> PartitionCount | None:
         """Return how many partitions a topic has, None if that is not known."""
@@ -137,3 +138,84 @@ class ClusterFacts:
             self.nodes.fill(later[0])
         for cluster, topic, count, since_us in later[1] if len(later) > 1 else ():
             self._partitions[cluster, topic] = PartitionCount(count, since_us)
+
+
+ADDRESSES_KEPT: Final = 1_000
+CLIENTS_KEPT: Final = 1_000
+
+_YOUNG: Final = 3
+"""A connection on which fewer exchanges came before is new: ApiVersions, perhaps an attempt to join."""
+
+
+class ClusterNodes:
+    """The node ids of brokers' addresses, as far as they are known.
+
+    A coordinator is a node. FindCoordinator names the node's id with the address for those who ask on that listener, so that two addresses
+    with one id are one broker. Behind a tap or another address translation the named address is not the one that a capture has: then the
+    client that was told of a node shows it, by the connection that it opens next and on which it is accepted.
+    """
+
+    __slots__ = ("_named_to", "_nodes")
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[str, str], int] = {}  # (cluster, address) → node id
+        self._named_to: dict[tuple[str, str | None, str], tuple[int, int]] = {}  # client → node id, time
+
+    def learn(self, cluster: str, address: str, node_id: int) -> None:
+        """Take over whose address this is. The newest counts: an address may pass to another broker."""
+        self._nodes.pop((cluster, address), None)
+        self._nodes[cluster, address] = node_id
+        _limit(self._nodes, ADDRESSES_KEPT)
+
+    def coordinator_named(self, record: MirrorRecord, body: Any) -> None:
+        """Take over what a FindCoordinator response says."""
+        for answer in body.coordinators or (body,):
+            if answer.error_code == 0 and answer.node_id >= 0:
+                self.learn(record.cluster, f"{answer.host}:{answer.port}", answer.node_id)
+                client = (record.cluster, record.client_id, host_of(record.client_address))
+                self._named_to.pop(client, None)
+                self._named_to[client] = answer.node_id, record.at_us
+                _limit(self._named_to, CLIENTS_KEPT)
+
+    def coordinator_accepted(self, cluster: str, exchange: Exchange) -> None:
+        """Take over that a broker acted as coordinator for a client: if its connection is new, it is the one named to the client."""
+        broker, actor = exchange.broker, exchange.actor
+        if exchange.key[1] > _YOUNG or (cluster, broker) in self._nodes:
+            return
+        named = self._named_to.get((cluster, actor.client_id, host_of(actor.address)))
+        if named is not None and named[1] <= exchange.inv_us:
+            self.learn(cluster, broker, named[0])
+
+    def node_id(self, cluster: str, broker: str) -> int | None:
+        """Return the node id of a broker's address, None if it is not known. A capturer may name brokers by their ids."""
+        return int(broker) if broker.isdecimal() else self._nodes.get((cluster, broker))
+
+    def are_one(self, cluster: str, one: str, other: str) -> bool:
+        """Return True if both are known to be addresses of one broker."""
+        return one == other or (self.node_id(cluster, one) == self.node_id(cluster, other) is not None)
+
+    def are_two(self, cluster: str, one: str, other: str) -> bool:
+        """Return True if both are known to be addresses of different brokers."""
+        first, second = self.node_id(cluster, one), self.node_id(cluster, other)
+        return first is not None and second is not None and first != second
+
+    def pack(self) -> list[Any]:
+        """Return the addresses as plain values for a snapshot."""
+        return [
+            [[*key, node_id] for key, node_id in self._nodes.items()],
+            [[*client, *named] for client, named in self._named_to.items()],
+        ]
+
+    def fill(self, packed: list[Any]) -> None:
+        """Take over what :meth:`pack` returned."""
+        nodes, clients = packed
+        for cluster, address, node_id in nodes:
+            self._nodes[cluster, address] = node_id
+        for cluster, client_id, host, node_id, at_us in clients:
+            self._named_to[cluster, client_id, host] = node_id, at_us
+
+
+def _limit(kept: dict[Any, Any], most: int) -> None:
+    """Drop the oldest entries beyond a number."""
+    while len(kept) > most:
+        del kept[next(iter(kept))]

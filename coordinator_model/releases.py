@@ -1,8 +1,13 @@
-"""The first release of Apache Kafka that had a version of an API: one row for each, which all that asks for releases reads."""
+"""The first release of Apache Kafka that had a version of an API, and the oldest release that a coordinator can be.
+
+A client uses the highest version that both sides know. A version on the wire therefore proves that the broker is not older than the
+first release that had it. It proves nothing upwards: an old client uses old versions with a new broker. Behaviour that is lawful for some
+release is therefore lawful until a version was captured that this release does not have.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator_model.wire.constants import (
     API_VERSIONS,
@@ -55,3 +60,24 @@ def first_release(api_key: int, api_version: int) -> Release:
 def new_in(release: Release) -> dict[int, int]:
     """Return API → the highest version that came with a release."""
     return {api_key: version for api_key, versions in FIRST_RELEASES.items() for version, first in versions if first == release}
+
+
+class BrokerVersion(NamedTuple):
+    """The oldest release that the coordinator can be, and what follows from it."""
+
+    release: Release = (0, 9)
+
+    def heard(self, api_key: int, api_version: int) -> BrokerVersion:
+        """Return what is known after the broker answered this version."""
+        release = first_release(api_key, api_version)
+        return BrokerVersion(release) if release > self.release else self
+
+    @property
+    def marks_failed_joins(self) -> bool:
+        """True if a refused JoinGroup has generation -1; brokers up to 2.1 return 0."""
+        return self.release >= (2, 2)
+
+    @property
+    def writes_replacements(self) -> bool:
+        """True if a static member's replacement within a generation is written to the log; before 2.6.1 it is not (KAFKA-10284)."""
+        return self.release >= (2, 7)

@@ -21,7 +21,6 @@ import msgpack
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.assignment_checks import AssignmentErrors, Subscription
-from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
 from coordinator_model.groups.classic.trackers.assignments import Assignments
@@ -62,6 +61,7 @@ from coordinator_model.groups.records import (
     SyncFacts,
 )
 from coordinator_model.open_findings import OpenFinding, OpenFindings
+from coordinator_model.releases import BrokerVersion
 
 FORMAT_VERSION: Final = 6
 

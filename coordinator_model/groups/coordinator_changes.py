@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.coordinator_addresses import are_one, note_lost, others_lost
 from coordinator_model.groups.coordinator_records import (
     CoordinatorTerm,
     ErrorStreak,
@@ -22,6 +21,9 @@ from coordinator_model.groups.coordinator_records import (
     LostCoordinator,
     Persisted,
     Signs,
+    are_one,
+    note_lost,
+    others_lost,
     signs_of,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence

@@ -9,7 +9,7 @@ from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.groups.committed_offsets import CommittedOffsets
-from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator, steps_down
+from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator, steps_down
 from coordinator_model.groups.records import AnyMember, ConnectionState, Coverage, Disconnections, Exchange, ExchangeKey, LateFrame
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin

@@ -1,20 +1,22 @@
-"""The error codes of a response, read once for the handler, the trackers and the rules.
+"""What every response shows: its error codes, read once for the handler, the trackers and the rules, and the version its member uses.
 
 A response may hold many codes: one per partition of a commit, per member that leaves, per group that is deleted or looked up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import repeat
 from typing import Any
 
-from coordinator_model.groups.records import Exchange, LeaveFacts
+from coordinator_model.groups.records import AnyMember, Exchange, LeaveFacts
+from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
     EPOCH_DESCRIPTIONS,
     FIND_COORDINATOR,
+    HEARTBEAT,
     LEAVE_GROUP,
     OFFSET_COMMIT,
     OFFSET_FETCH,
@@ -46,3 +48,25 @@ def leave_outcomes(exchange: Exchange, body: Any) -> Iterator[tuple[str, str | N
     errors = (entry.error_code for entry in body.members) if body.members and not body.error_code else repeat(body.error_code)
     for (member_id, instance_id), error in zip(exchange.facts.members, errors, strict=False):
         yield member_id, instance_id, error
+
+
+def note_version(members: Mapping[str, AnyMember], exchange: Exchange, body: Any) -> bool:
+    """Note the version of a request that was answered; return True if that is news.
+
+    A request that names no member, such as OffsetFetch, is that of the member on its connection. Heartbeats are too frequent, and tell
+    nothing that the JoinGroup of their member does not.
+    """
+    if exchange.api_key == HEARTBEAT:
+        return False
+    id_ = exchange.member_id or getattr(body, "member_id", "")
+    connection = exchange.key[0]
+    speaker = members.get(id_) if id_ else next((one for one in members.values() if one.actor.connection == connection), None)
+    if speaker is None or speaker.versions.get(exchange.api_key) == exchange.api_version:
+        return False
+    speaker.versions[exchange.api_key] = exchange.api_version
+    return True
+
+
+def named_versions(versions: Mapping[int, int]) -> dict[str, int]:
+    """Return API → version, as published."""
+    return {API_NAMES[api_key]: version for api_key, version in sorted(versions.items())}

@@ -9,7 +9,7 @@ from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import AnyMember
-from coordinator_model.groups.spoken_versions import named_versions
+from coordinator_model.groups.responses import named_versions
 
 
 def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partition: int, now_us: int) -> GroupView:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from coordinator_model.finding import Certainty, Severity
-from coordinator_model.groups.epochs.comebacks import died_us
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
     AskedToRejoin,
@@ -21,11 +20,11 @@ from coordinator_model.groups.epochs.events import (
 )
 from coordinator_model.groups.epochs.evidence import asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
-from coordinator_model.groups.epochs.judge import GONE, IMPOSSIBLE, NEVER_JOINED
 from coordinator_model.groups.epochs.kinds import STREAMS
+from coordinator_model.groups.epochs.positions import GONE, IMPOSSIBLE, NEVER_JOINED
 from coordinator_model.groups.epochs.reconciliation import longest_kept_us
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
-from coordinator_model.groups.epochs.silence import looks_for_coordinator
+from coordinator_model.groups.epochs.sessions import died_us, looks_for_coordinator
 from coordinator_model.groups.events import Answered, NewId
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.sameness import CameBackDead

@@ -18,8 +18,8 @@ from coordinator_model.groups.epochs.events import (
     WrongGroupType,
 )
 from coordinator_model.groups.epochs.evidence import asked_evidence, exchange_evidence, partitions_text
-from coordinator_model.groups.epochs.judge import GONE, NEVER_JOINED
 from coordinator_model.groups.epochs.kinds import CONSUMER, KIND_BY_API, SHARE, STREAMS
+from coordinator_model.groups.epochs.positions import GONE, NEVER_JOINED
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange

@@ -19,7 +19,7 @@ from coordinator_model.groups.epochs.events import (
     Unlawful,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
-from coordinator_model.groups.epochs.judge import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
+from coordinator_model.groups.epochs.positions import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH
 from coordinator_model.groups.records import HeartbeatFacts
 from coordinator_model.rules.base import (

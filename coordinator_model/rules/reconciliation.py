@@ -12,11 +12,10 @@ from functools import partial
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.delivery import UNSEEN_CAUSE
 from coordinator_model.groups.epochs.events import AssignorFailed, DoubleOwned, EpochRose, NoAssignment, UnsubscribedAssigned
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
-from coordinator_model.groups.epochs.reconciliation import removal_overdue_us
+from coordinator_model.groups.epochs.reconciliation import UNSEEN_CAUSE, removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.rebalance_recorder import GONE, NOT_GIVEN_UP
 from coordinator_model.groups.waits import Wait, sentence, waits

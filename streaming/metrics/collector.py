@@ -20,7 +20,7 @@ from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import CAUSES
 from coordinator_model.groups.epochs.data import RECONCILING
-from coordinator_model.groups.epochs.delivery import CAUSES as EPOCH_CAUSES
+from coordinator_model.groups.epochs.reconciliation import CAUSES as EPOCH_CAUSES
 from coordinator_model.rules import CATALOGUE
 from streaming.metrics.metrics_state import Histogram
 from streaming.metrics.settings import Lag

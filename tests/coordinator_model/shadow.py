@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
-from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.judge import Verdict, judge
 from coordinator_model.groups.classic.model import ClassicGroupModel
@@ -32,7 +31,7 @@ from coordinator_model.groups.protocol.judge import ways
 from coordinator_model.groups.protocol.table import Effect
 from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.groups.responses import leave_outcomes
-from coordinator_model.releases import first_release
+from coordinator_model.releases import BrokerVersion, first_release
 from coordinator_model.settings import Settings
 from coordinator_model.wire import API_NAMES, decode, error_name
 from coordinator_model.wire.constants import (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.coordinator_addresses import are_one
+from coordinator_model.groups.coordinator_records import are_one
 from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import (
     Exchange,

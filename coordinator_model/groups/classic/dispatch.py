@@ -21,13 +21,12 @@ from coordinator_model.groups.classic.handlers import (
     offset_commit,
     sync_group,
 )
-from coordinator_model.groups.coordinator_addresses import is_coordinator
+from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import SLOW_US, FenceIgnored
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.groups.requests import MODELLED_API_KEYS
-from coordinator_model.groups.responses import error_codes
-from coordinator_model.groups.spoken_versions import note_version
+from coordinator_model.groups.responses import error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
 from coordinator_model.wire import API_NAMES, CONNECT
 from coordinator_model.wire.constants import (

@@ -36,8 +36,8 @@ from coordinator_model.groups.classic.trackers.member_identity import MemberIden
 from coordinator_model.groups.classic.trackers.offsets import Offsets
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Sessions
-from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
+from coordinator_model.groups.coordinator_records import CoordinatorAddresses
 from coordinator_model.groups.events import (
     FellSilent,
     Refused,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Certainty, Evidence
-from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.positions import (
     GENERATION,
     HOLDER,
@@ -26,7 +25,7 @@ from coordinator_model.groups.protocol.classic import TABLE, Condition, Generati
 from coordinator_model.groups.protocol.judge import Way, shown, unseen
 from coordinator_model.groups.protocol.table import Row
 from coordinator_model.groups.records import Exchange
-from coordinator_model.releases import first_release
+from coordinator_model.releases import BrokerVersion, first_release
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from coordinator_model.groups.classic.handlers import heartbeat, join_group
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.descriptions import Descriptions
 from coordinator_model.groups.classic.view import view
-from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
+from coordinator_model.groups.coordinator_records import CoordinatorAddresses
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import NOBODY, ClientInfo, ConnectionState, Exchange, Member

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_model.groups import refused_joins
-from coordinator_model.groups.epochs import delivery, identity
+from coordinator_model.groups.epochs import identity, reconciliation
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.epochs.evidence import answer_evidence
@@ -89,7 +89,7 @@ def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     member.proven_us = member.accepted_us = exchange.res_us
     member.accepted_asked_us = exchange.inv_us
     group.changed = True
-    return events + delivery.deliver(group, exchange, member, body.generation_id, overlapped=False)
+    return events + reconciliation.deliver(group, exchange, member, body.generation_id, overlapped=False)
 
 
 def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coordinator_model.groups.committed_offsets import read_positions, refusals_in, without_refused
-from coordinator_model.groups.coordinator_addresses import is_coordinator
+from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedForeign
 from coordinator_model.groups.epochs.evidence import answer_evidence
-from coordinator_model.groups.epochs.judge import STALE, commit_kind
-from coordinator_model.groups.epochs.positions import MEMBER_EPOCH_SINCE
+from coordinator_model.groups.epochs.positions import MEMBER_EPOCH_SINCE, STALE, commit_kind
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups.coordinator_addresses import are_one
+from coordinator_model.groups.coordinator_records import are_one
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.events import SLOW_US, Slow

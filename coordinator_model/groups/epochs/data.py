@@ -10,8 +10,8 @@ from typing import Any, Final
 from coordinator_model.cluster_facts import OLDEST
 from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses, is_coordinator
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
+from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator
 from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import (
@@ -21,10 +21,10 @@ from coordinator_model.groups.epochs.records import (
     EpochMember,
     InstanceClaim,
     InstanceUse,
+    SessionBounds,
     StatusSpell,
     Unseen,
 )
-from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.records import Exchange
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.groups import refused_joins
-from coordinator_model.groups.coordinator_addresses import is_coordinator
+from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs import (
-    comebacks,
     coordinator,
-    delivery,
     identity,
     reconciliation,
     sessions,
-    silence,
     statuses,
     subscriptions,
 )
@@ -38,8 +35,8 @@ from coordinator_model.groups.epochs.events import (
     WrongGroupType,
 )
 from coordinator_model.groups.epochs.evidence import answer_evidence
-from coordinator_model.groups.epochs.judge import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
+from coordinator_model.groups.epochs.positions import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
 from coordinator_model.groups.events import Answered
 from coordinator_model.groups.protocol.epochs import TABLE
@@ -88,7 +85,7 @@ def ask_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember)
 def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     events = NOTHING if exchange.facts == UNCHANGED else _said(group, exchange, member)
     if exchange.generation == JOIN_EPOCH:
-        silence.found_coordinator(group, exchange)
+        sessions.found_coordinator(group, exchange)
     if member is None:
         return events
     if _names_another_instance(exchange, member):
@@ -129,7 +126,7 @@ def _paused(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> t
     pause_us = exchange.inv_us - since_us
     if not 0 < SLOW_TIMES * member.interval_ms * 1_000 < pause_us or group.coverage.since_us > since_us:
         return NOTHING
-    if silence.looks_for_coordinator(group, member, member.paused_us):
+    if sessions.looks_for_coordinator(group, member, member.paused_us):
         return NOTHING
     return (PausedLong(exchange, member, pause_us),)
 
@@ -257,7 +254,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     events += subscriptions.note(group, exchange, member, kept, overlapped=overlapped)
     events += _check_assignment(group, exchange, member, epoch, assignment)
     events += statuses.note(group, exchange, member, body)
-    rose = delivery.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
+    rose = reconciliation.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
     _note_success(group, exchange, member, body)
     if member.pending and exchange.inv_us > (reconciliation.removal_overdue_us(group, member) or exchange.inv_us):
         group.changed = True  # a timer rule has something to say
@@ -275,7 +272,7 @@ def _joined(
     new: bool,
 ) -> list[Event]:
     events: list[Event] = []
-    back = comebacks.check(group, exchange, member) if new else NOTHING
+    back = sessions.comes_back(group, exchange, member) if new else NOTHING
     again = member.present and not overlapped and member.refusals is None
     if exchange.instance_id is not None:
         events += identity.take(group, exchange, member, exchange.instance_id)
@@ -422,7 +419,7 @@ def _refused(
         certain = exchange.gap_free and not overlapped
         if member.removed is None:
             sessions.note_end(group, exchange, member)
-            due_us = delivery.removal_due_us(group, member)
+            due_us = reconciliation.removal_due_us(group, member)
             counted = due_us is not None and group.epoch_us >= due_us
             group.remove(member, "fenced", exchange.res_us, answer_evidence(exchange))
             if counted:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.coordinator_addresses import is_coordinator
+from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs import (
     classic_members,
     commits,
@@ -18,7 +18,6 @@ from coordinator_model.groups.epochs import (
     descriptions,
     heartbeat,
     sessions,
-    silence,
     stored,
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
@@ -28,8 +27,7 @@ from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, REQUEST_READERS
-from coordinator_model.groups.responses import error_codes
-from coordinator_model.groups.spoken_versions import note_version
+from coordinator_model.groups.responses import error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.releases import first_release
 from coordinator_model.wire import API_NAMES
@@ -74,7 +72,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
         elif api_key == OFFSET_FETCH:
             events = self.committed_offsets.on_request(self, exchange, body)
         else:
-            silence.on_request(self, exchange)
+            sessions.on_request(self, exchange)
         if member is not None:
             member.last_frame_us = exchange.inv_us
             member.last_frame = API_NAMES[api_key]
@@ -90,7 +88,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
         events = self._answered(exchange, body) + coordinator.on_response(self, exchange, body)
         if note_version(self.members, exchange, body):
             self.changed = True
-        events += silence.on_response(self, exchange, body.throttle_time_ms)
+        events += sessions.on_response(self, exchange, body.throttle_time_ms)
         self.note_state(exchange.res_us)
         return events
 

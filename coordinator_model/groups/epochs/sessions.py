@@ -1,14 +1,25 @@
-"""The ends of sessions, which no frame names: what answers show of them, and how long a session therefore lasts."""
+"""Sessions of members with epochs: how long they last, when they end, why a living member is silent, and whose process came back.
+
+No frame names the end of a session: answers show it. A member that lives sends nothing while it is throttled, leaves, or looks for its
+coordinator. A client of these protocols keeps its member id for life, so a new id is a new process.
+"""
 
 from __future__ import annotations
 
-from coordinator_model.groups.epochs import delivery, identity
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator_model.groups.epochs import identity, reconciliation
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.epochs.rebalance_events import stopped_us_of
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
-from coordinator_model.groups.records import Exchange
+from coordinator_model.groups.events import Throttled
+from coordinator_model.groups.evidence import client_text
+from coordinator_model.groups.records import Exchange, LeaveFacts
+from coordinator_model.groups.sameness import Dead, came_back
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.wire.constants import COORDINATOR_MOVES, FIND_COORDINATOR, JOIN_GROUP, LEAVE_GROUP
 
 
 def outlasts(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
@@ -76,7 +87,7 @@ def begins_anew(group: EpochGroupData, exchange: Exchange, epoch: int) -> bool:
 
 
 def _can_be_gone(group: EpochGroupData, member: EpochMember, at_us: int) -> bool:
-    due_us = delivery.removal_due_us(group, member)
+    due_us = reconciliation.removal_due_us(group, member)
     return member.removed not in {None, "aside"} or member.epoch is None or due_us is None or due_us <= at_us
 
 
@@ -102,7 +113,7 @@ def end(group: EpochGroupData, member: EpochMember, at_us: int, *, taken: bool) 
     :param taken: True if others have been given what it held.
     """
     events = NOTHING if member.is_kept_out else (WentSilent(member, at_us, stopped_us_of(member, "silent", at_us), taken),)
-    due_us = delivery.removal_due_us(group, member)
+    due_us = reconciliation.removal_due_us(group, member)
     has_risen = taken or (due_us is not None and group.epoch_us >= due_us)
     recent = list(group.recent)
     if not member.leaving:
@@ -111,3 +122,79 @@ def end(group: EpochGroupData, member: EpochMember, at_us: int, *, taken: bool) 
     if has_risen:
         group.recent = recent
     return events
+
+
+# ---------------------------------------------------------------------------------------------------- silence
+
+USUAL_INTERVAL_MS: Final = 5_000
+"""The heartbeat interval that coordinators tell by default."""
+
+_CLIENTS_KEPT: Final = 32
+
+
+def on_request(group: EpochGroupData, exchange: Exchange) -> None:
+    """Note that a client looks for its coordinator or has found it, or that a LeaveGroup names members."""
+    if exchange.api_key == FIND_COORDINATOR:
+        group.coordinator_changes.searched(group, exchange)
+        client = client_text(exchange.actor)
+        group.searches.pop(client, None)
+        group.searches[client] = exchange.inv_us
+        while len(group.searches) > _CLIENTS_KEPT:
+            del group.searches[next(iter(group.searches))]
+    elif exchange.api_key == LEAVE_GROUP and isinstance(exchange.facts, LeaveFacts):
+        for member_id, instance_id in exchange.facts.members:
+            member = group.members.get(member_id or group.instances.get(instance_id or "", ""))
+            if member is not None:
+                member.leaving = True
+    elif exchange.api_key == JOIN_GROUP:
+        found_coordinator(group, exchange)
+
+
+def found_coordinator(group: EpochGroupData, exchange: Exchange) -> None:
+    """Note that a client joins: who looked for the coordinator was a process that has just started."""
+    group.searches.pop(client_text(exchange.actor), None)
+
+
+def on_response(group: EpochGroupData, exchange: Exchange, throttle_ms: int) -> tuple[Event, ...]:
+    """Process an answer that throttles its client, or that shows it that its coordinator has gone: both concern the connection.
+
+    :param throttle_ms: the throttle time in the answer, for which the client sends nothing on the connection.
+    """
+    if exchange.error_codes & COORDINATOR_MOVES:
+        for member in _on_connection(group, exchange):
+            member.heartbeat_us = 0  # it sends the next one when it has found another
+    if not throttle_ms:
+        return NOTHING
+    for member in _on_connection(group, exchange):
+        member.throttled_until_us = max(member.throttled_until_us, exchange.res_us + throttle_ms * 1_000)
+    sender = group.members.get(exchange.member_id)
+    interval_ms = (0 if sender is None else sender.interval_ms) or USUAL_INTERVAL_MS
+    return (Throttled(exchange, throttle_ms, interval_ms * 1_000),) if throttle_ms > interval_ms else NOTHING
+
+
+def _on_connection(group: EpochGroupData, exchange: Exchange) -> Iterator[EpochMember]:
+    return (member for member in group.members.values() if member.actor.connection == exchange.actor.connection)
+
+
+def looks_for_coordinator(group: EpochGroupData, member: EpochMember, since_us: int) -> bool:
+    """Return True if a client like that of the member has asked for its coordinator after this time, and has not found it."""
+    return group.searches.get(client_text(member.actor), 0) > since_us
+
+
+# ---------------------------------------------------------------------------------------------------- comebacks
+
+
+def comes_back(group: EpochGroupData, exchange: Exchange, joined: EpochMember) -> tuple[Event, ...]:
+    """Return an event if a member that joins under a new id is the successor of one that died. Call this before the join is noted."""
+    alike = [one for one in group.members.values() if one is not joined and one.instance_id == exchange.instance_id]
+    dead = [Dead(one.id, one.actor) for one in alike if died_us(group, one) is not None]
+    return came_back(group, group, exchange, joined.id, dead)
+
+
+def died_us(group: EpochGroupData, member: EpochMember) -> int | None:
+    """Return when a member's process ended without leaving, as far as frames and its connection show; None if it did not."""
+    if member.removed not in {None, "silent"} or member.classic or not member.last_frame_us:
+        return None
+    if member.disconnected_us >= member.last_frame_us and member.actor.connection not in group.connections:
+        return member.disconnected_us
+    return member.last_frame_us if member.removed == "silent" else None

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.groups import refused_joins
-from coordinator_model.groups.coordinator_addresses import CoordinatorAddresses
+from coordinator_model.groups.coordinator_records import CoordinatorAddresses
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents
 from coordinator_model.groups.epochs.records import (
@@ -21,11 +21,11 @@ from coordinator_model.groups.epochs.records import (
     EpochMember,
     InstanceClaim,
     InstanceUse,
+    SessionBounds,
     StatusSpell,
     Unseen,
     by_topic,
 )
-from coordinator_model.groups.epochs.session_bounds import SessionBounds
 from coordinator_model.groups.records import ClientInfo, ConnectionState, EpochCommitFacts, Exchange, HeartbeatFacts, Partitions
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.wire import API_NAMES

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.groups.classic.state import SHOWN, Observation
 from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
-from coordinator_model.groups.coordinator_addresses import is_coordinator
+from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import SLOW_US, ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import Exchange, Generation, Member

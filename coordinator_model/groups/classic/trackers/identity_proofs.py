@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.groups.classic.broker_version import BrokerVersion
-from coordinator_model.groups.coordinator_addresses import is_coordinator
+from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import IdUnused
 from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, PREPARING, phases_of_members
 from coordinator_model.groups.records import Exchange, Generation, JoinFacts
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.releases import first_release
+from coordinator_model.releases import BrokerVersion, first_release
 from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, NONE
 
 if TYPE_CHECKING:

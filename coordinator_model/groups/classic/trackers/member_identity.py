@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from coordinator_model.finding import Certainty
-from coordinator_model.groups.classic.broker_version import BrokerVersion
 from coordinator_model.groups.classic.judge import judge
 from coordinator_model.groups.classic.positions import Later
 from coordinator_model.groups.classic.trackers.identity_proofs import (
@@ -59,6 +58,7 @@ from coordinator_model.groups.records import (
 )
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.releases import BrokerVersion
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     FENCED_INSTANCE_ID,

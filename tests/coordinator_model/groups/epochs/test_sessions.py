@@ -7,7 +7,7 @@ import pytest
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Status
 from coordinator_model.groups.epochs.model import EpochGroup
-from coordinator_model.groups.epochs.session_bounds import SessionBounds
+from coordinator_model.groups.epochs.records import SessionBounds
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model.groups.possible import Bound, Chain
+from coordinator_model.groups.classic.positions import Bound, Chain
 
 
 @pytest.fixture
