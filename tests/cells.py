@@ -24,11 +24,12 @@ from typing import NamedTuple
 from coordinator_model.groups.protocol import classic as protocol
 from coordinator_model.groups.protocol import judge
 from coordinator_model.groups.protocol.classic import TABLE
-from coordinator_model.groups.protocol.table import Row, deciding
+from coordinator_model.groups.protocol.table import Moment, Row, deciding
 from coordinator_model.wire.constants import FIND_COORDINATOR
 from tests import epoch_cells
 from tests.coordinator_model.groups.classic import test_protocol, verdict_cases
-from tests.coordinator_model.groups.classic.test_protocol import Case, Moment, by_phase, changes, means_the_same, notices
+from tests.coordinator_model.groups.classic.table_cases import by_phase, changes, means_the_same, notices
+from tests.coordinator_model.reference.observed import Case
 
 REMOVED = "removed"
 ANY_VERSION = 32_767  #: the last one in a cell without an end

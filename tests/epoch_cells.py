@@ -13,15 +13,7 @@ from typing import NamedTuple
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
 from coordinator_model.groups.protocol.table import Effect, Moment, Row, deciding
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
-from tests.coordinator_model.groups.epochs.test_epoch_protocol import (
-    RELEASES,
-    SAID,
-    SINCE,
-    STATIC,
-    answers_at,
-    disagreements,
-    misdeeds,
-)
+from tests.coordinator_model.groups.epochs.table_cases import RELEASES, SAID, SINCE, STATIC, answers_at, disagreements, misdeeds
 
 _VERSIONS = {OFFSET_COMMIT: (8, 9), STREAMS_GROUP_HEARTBEAT: (0,)}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_model import wire
+from coordinator_model.finding import Finding
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epochs import INTERVAL_MS, RT_MS, TOPICS, Epochs
+from tests.coordinator_model.epochs import INTERVAL_MS, RT_MS, TOPICS, Epochs, shows_release
 
 Tasks = tuple[int, ...]
 _SOURCE = wire.StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=("payments",))
@@ -168,3 +169,23 @@ def heartbeats(
     talk.call(client, request, reply)
     if not error:
         client.generation = max(reply.member_epoch, 0)
+
+
+def share_storm(*releases: tuple[int, int], joins: bool = False) -> Finding:
+    talk = Shares()
+    for release in releases:
+        shows_release(talk, talk.client("tool"), release)
+    a = talk.member("a")
+    talk.shares(a, 0, 2, (0,))
+    for epoch in range(3, 72):
+        if joins:
+            talk.shares(talk.member(f"b{epoch}"), 0, epoch, ())
+            talk.shares(a, epoch - 1, epoch)
+        else:
+            talk.shares(a, epoch - 1, epoch)
+        talk.wait(5_000)
+    return talk.the("R-16")
+
+
+class AnyKind(Shares, Streams):
+    """A group whose type changes."""

@@ -20,7 +20,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.classic import live, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.test_completeness import functions_of_rules
+from tests.coordinator_model.tests_of_rules import functions_of_rules
 from tests.golden import transcript
 
 RULES = Path(coordinator_model.__file__).parent / "rules"

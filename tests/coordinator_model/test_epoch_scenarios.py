@@ -11,8 +11,8 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone, moved, pair
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_epochs import alone, moved, pair
 from tests.coordinator_model.streams import Shares, Streams
 
 

@@ -20,9 +20,9 @@ from coordinator_model.rules import CATALOGUE
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo, shows_release
-from tests.coordinator_model.rules.test_epoch_texts import share_storm
-from tests.coordinator_model.rules.test_offsets import give, transactional
-from tests.coordinator_model.test_completeness import functions_of_rules
+from tests.coordinator_model.rules.offsets import give, transactional
+from tests.coordinator_model.streams import share_storm
+from tests.coordinator_model.tests_of_rules import functions_of_rules
 
 ANNOUNCED = {"kafka-clients": "apache-kafka-java", "franz-go": "kgo", "@platformatic/kafka": "platformatic-kafka"}
 """How a library announces itself, where that is not its name."""

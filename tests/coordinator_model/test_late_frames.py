@@ -11,8 +11,8 @@ import pytest
 from coordinator_model.coordinator import Coordinator
 from tests.coordinator_model.classic import left_behind, live, replace, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epoch_groups import commits_in_transaction, removed_by_leave_group
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_epoch_commits import commits_in_transaction, removed_by_leave_group
 from tests.coordinator_model.streams import Shares, Streams, heartbeats
 
 LATE_MS = 300

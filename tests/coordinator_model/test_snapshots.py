@@ -36,8 +36,8 @@ from tests.coordinator_model.conversation import START_US, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.reference.consumer_group import topic_id
 from tests.coordinator_model.rules import test_assignments, test_members, test_sessions
-from tests.coordinator_model.rules.test_coordinators import fail_over
-from tests.coordinator_model.rules.test_offsets import SIMPLE, give
+from tests.coordinator_model.rules.coordinators import fail_over
+from tests.coordinator_model.rules.offsets import SIMPLE, give
 
 FIXTURES = Path(__file__).parent / "snapshots"
 CUT_US = START_US + 1_000_000_000

@@ -25,8 +25,8 @@ from streaming.metrics.server import Probes, opened
 from streaming.metrics.tap import TapCollector
 from tests.needs import needs
 from tests.processes import started
+from tests.streaming.metrics.documented import panels, queries
 from tests.streaming.metrics.prometheus import PATIENCE_S, Prometheus
-from tests.streaming.metrics.test_documents import panels, queries
 
 pytestmark = [
     pytest.mark.real,

@@ -24,7 +24,7 @@ from streaming.mirror.pcap.files import opened, packets
 from tests.mills import sampled
 from tests.needs import path_of
 from tests.processes import started
-from tests.streaming.commands.test_replay_command import life
+from tests.streaming.mirror.captured_consumer import life
 from tests.streaming.mirror.wires import Segment, pcap
 
 pytestmark = pytest.mark.real

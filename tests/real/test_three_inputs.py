@@ -22,7 +22,7 @@ from streaming.mirror.record_file import records
 from streaming.replay.engine import ReplayEngine
 from tests.real.lab.cluster import Site
 from tests.real.lab.laboratory import SETTINGS
-from tests.real.test_lab import short_run
+from tests.real.lab.short_run import short_run
 
 pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.lab]
 

@@ -13,6 +13,7 @@ from coordinator_model.groups.coordinator_changes import CONNECTIONS_KEPT, TENUR
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.classic import ask_heartbeat, live, settled
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, subscription
+from tests.coordinator_model.rules.coordinators import fail_over, searching
 
 HOUR_MS = 3_600_000
 
@@ -740,11 +741,6 @@ def test_C_08_resolves_when_it_does_not_recur(talk: Conversation) -> None:
 # ---------------------------------------------------------------------------------------------------- C-09
 
 
-def fail_over(talk: Conversation, clients: list[Client]) -> list[Client]:
-    talk.heartbeat(clients[0], 16)
-    return [one.reconnected("2") for one in clients]
-
-
 def test_C_09_fires_when_a_persisted_generation_is_unknown_to_the_new_coordinator(talk: Conversation) -> None:
     clients = fail_over(talk, settled(talk, generation=5))
     talk.round(clients, 4)
@@ -1130,15 +1126,6 @@ def lost(talk: Conversation) -> list[Client]:
     for client in clients:
         talk.close(client)
     return clients
-
-
-def searching(talk: Conversation, clients: list[Client], seconds: int) -> None:
-    """They ask another broker each second, which names the dead one still."""
-    others = [Client(talk, client.name, "2") for client in clients]
-    for _ in range(seconds):
-        talk.wait(1_000)
-        for other in others:
-            talk.find_coordinator(other)
 
 
 def test_C_14_warns_once_of_a_group_that_lost_its_coordinator_and_blames_none_of_its_members(talk: Conversation) -> None:

@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone, commits_in_transaction, lives_on, over, pair, removed_by_leave_group
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_epochs import alone, lives_on, over, pair
-
-
-def commits_in_transaction(talk: Epochs, client: Client, *, epoch: int, error: int = 0, **fields: Any) -> None:
-    talk.wait(20)
-    partition = wire.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
-    request = wire.TxnOffsetCommitRequest(
-        **{
-            "transactional_id": "tx",
-            "group_id": talk.group,
-            "member_id": client.member_id,
-            "generation_id_or_member_epoch": epoch,
-            "topics": (wire.TxnOffsetCommitRequestTopic(name="foo", partitions=(partition,)),),
-            **fields,
-        }
-    )
-    done = wire.TxnOffsetCommitResponsePartition(partition_index=0, error_code=error)
-    reply = wire.TxnOffsetCommitResponse(topics=(wire.TxnOffsetCommitResponseTopic(name="foo", partitions=(done,)),))
-    talk.call(client, request, reply)
-
-
-def removed_by_leave_group(talk: Epochs, client: Client) -> None:
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=client.member_id)
-    outcome = wire.LeaveGroupResponseMemberResponse(member_id=client.member_id)
-    request = wire.LeaveGroupRequest(group_id=talk.group, members=(identity,))
-    talk.call(talk.client("admin"), request, wire.LeaveGroupResponse(members=(outcome,)))
-
 
 COMMITS = {
     "plain": lambda talk, client, epoch: talk.commits(client, epoch=epoch),

@@ -7,9 +7,9 @@ import pytest
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_coordinators import searching
-from tests.coordinator_model.rules.test_epochs import alone
+from tests.coordinator_model.rules.coordinators import searching
 from tests.coordinator_model.streams import Streams
 
 

@@ -6,9 +6,8 @@ import pytest
 
 from coordinator_model import wire
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone, commits_by_id
 from tests.coordinator_model.epochs import Epochs, Parts, foo, shows_release
-from tests.coordinator_model.rules.test_epochs import alone
-from tests.coordinator_model.rules.test_reconciliation import commits_by_id
 from tests.coordinator_model.streams import Streams
 
 BOTH: Parts = {"foo": (0, 1), "bar": (0,)}

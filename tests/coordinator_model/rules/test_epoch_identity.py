@@ -6,9 +6,8 @@ import pytest
 
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone, upgrade
 from tests.coordinator_model.epochs import RT_MS, Epochs, foo
-from tests.coordinator_model.rules.test_epoch_members import upgrade
-from tests.coordinator_model.rules.test_epochs import alone
 
 # ---------------------------------------------------------------------------------------------------- S-01
 

@@ -10,8 +10,8 @@ from coordinator_model.finding import Blame, Severity, Status
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone, back_and_forth, over, upgrade
 from tests.coordinator_model.epochs import INTERVAL_MS, Epochs, foo
-from tests.coordinator_model.rules.test_epochs import alone, over
 
 DAY_MS = 86_400_000
 
@@ -367,14 +367,6 @@ def test_E_20_leaves_a_commit_alone_while_a_heartbeat_is_under_way() -> None:
 # ---------------------------------------------------------------------------------------------------- E-21, E-22, P-12
 
 
-def upgrade(talk: Epochs, generation: int = 4) -> tuple[list[Client], Client]:
-    """A classic group to which a member of the consumer protocol was admitted."""
-    classic = settled(talk, generation=generation - 1)
-    new = talk.member("new")
-    talk.joins(new, generation, {})
-    return classic, new
-
-
 def test_P_12_notes_that_a_group_was_converted() -> None:
     talk = Epochs()
     upgrade(talk)
@@ -391,18 +383,6 @@ def test_P_12_is_no_matter_of_a_group_that_began_as_a_consumer_group() -> None:
     alone(talk)
     talk.settle()
     assert talk.rules() == []
-
-
-def back_and_forth(talk: Epochs, times: int) -> None:
-    clients = settled(talk)
-    for turn in range(times):
-        if turn % 2 == 0:
-            new = talk.member(f"new{turn}")
-            talk.joins(new, 10 * turn + 4, {})
-            talk.leaves(new)
-        else:
-            talk.round(clients, 10 * turn + 5)
-        talk.wait(1_000)
 
 
 def test_E_21_fires_at_the_third_conversion_within_an_hour() -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.finding import Blame, Finding, Status
+from coordinator_model.finding import Blame, Status
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epochs import Epochs, foo, shows_release
-from tests.coordinator_model.groups.epochs.test_what_is_told import AnyKind
-from tests.coordinator_model.rules.test_epoch_members import back_and_forth
-from tests.coordinator_model.rules.test_epochs import alone
-from tests.coordinator_model.rules.test_reconciliation import newcomer, stubborn
-from tests.coordinator_model.streams import Shares, Streams
+from tests.coordinator_model.epoch_groups import alone, back_and_forth, newcomer, stubborn
+from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.streams import AnyKind, Streams, share_storm
 
 # ---------------------------------------------------------------------------------------------------- E-04
 
@@ -90,22 +87,6 @@ def test_R_15_announces_no_time_that_has_passed() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-
-
-def share_storm(*releases: tuple[int, int], joins: bool = False) -> Finding:
-    talk = Shares()
-    for release in releases:
-        shows_release(talk, talk.client("tool"), release)
-    a = talk.member("a")
-    talk.shares(a, 0, 2, (0,))
-    for epoch in range(3, 72):
-        if joins:
-            talk.shares(talk.member(f"b{epoch}"), 0, epoch, ())
-            talk.shares(a, epoch - 1, epoch)
-        else:
-            talk.shares(a, epoch - 1, epoch)
-        talk.wait(5_000)
-    return talk.the("R-16")
 
 
 @pytest.mark.parametrize("releases", [(), ((4, 2),)])

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import commits_in_transaction, removed_by_leave_group
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_epoch_commits import commits_in_transaction, removed_by_leave_group
 from tests.coordinator_model.streams import Shares, Streams, answer_to, heartbeat_of, heartbeats
 
 Conversation = Callable[[Any], None]

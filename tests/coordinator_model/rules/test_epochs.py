@@ -7,37 +7,8 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone, lives_on, moved, over, pair
 from tests.coordinator_model.epochs import Epochs, foo
-
-
-def alone(talk: Epochs, epoch: int = 2) -> Client:
-    """A member that joined and holds everything."""
-    a = talk.member("a")
-    talk.joins(a, epoch, foo(0, 1))
-    return a
-
-
-def pair(talk: Epochs) -> tuple[Client, Client]:
-    """Two members that share three partitions at epoch 3."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
-    talk.beats(a, 2, foo(0, 1))
-    talk.beats(a, 3, owned=foo(0, 1))
-    talk.beats(b, 3, foo(2))
-    return a, b
-
-
-def over(talk: Epochs) -> None:
-    """Long enough for a breach to be over, short enough for every session."""
-    talk.wait(62_000)
-
-
-def moved(talk: Epochs, client: Client, broker: str = "2") -> Client:
-    """The coordinator moves, and the client follows it."""
-    talk.refused(client, 16)
-    return client.reconnected(broker)
-
 
 # ---------------------------------------------------------------------------------------------------- E-01
 
@@ -489,13 +460,6 @@ def test_E_14_needs_a_refusal_of_this_pair_of_ids() -> None:
     talk.beats(a)
     talk.settle()
     assert talk.rules() == ["S-07"]
-
-
-def lives_on(talk: Epochs, member: Client, epoch: int) -> None:
-    """For longer than a session, so that each other member is heard of or has expired."""
-    for _ in range(14):
-        talk.wait(5_000)
-        talk.beats(member, epoch)
 
 
 def test_E_15_fires_when_an_id_is_served_that_never_joined() -> None:

@@ -7,7 +7,7 @@ import pytest
 from coordinator_model.finding import Severity, Status
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.rules.test_loops import arrives
+from tests.coordinator_model.rules.loops import arrives
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_epochs import alone
 from tests.coordinator_model.streams import Shares, Streams
 
 DIRTY = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ("foo",), "owned": foo(0)}

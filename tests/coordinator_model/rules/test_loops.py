@@ -8,56 +8,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation, subscription
-
-
-def told_to_rejoin(talk: Conversation, clients: list[Client]) -> None:
-    for client in clients:
-        talk.heartbeat(client, 27)
-
-
-def arrives(talk: Conversation, client: Client, others: list[Client], generation: int, reason: str = "") -> None:
-    """A new member joins a living group, which rebalances for it."""
-    client.member_id = ""
-    talk.hand_out_id(client, f"{client.name}-{client.connection}-{generation}")
-    new = talk.ask_join(client, reason=reason)
-    told_to_rejoin(talk, others)
-    asked = [talk.ask_join(other) for other in others]
-    for one in (*asked, new):
-        talk.joined(one, generation=generation, leader=others[0], roster=[*others, client])
-    talk.sync_all([*others, client])
-
-
-def departs(talk: Conversation, client: Client, others: list[Client], generation: int) -> None:
-    talk.leave(client)
-    told_to_rejoin(talk, others)
-    talk.round(others, generation)
-
-
-def flaps(talk: Conversation, client: Client, others: list[Client], generation: int, times: int, *, every_ms: int = 1_000) -> int:
-    for _ in range(times):
-        generation += 1
-        arrives(talk, client, others, generation, reason="rebalance failed due to 'x'")
-        talk.wait(every_ms)
-        generation += 1
-        departs(talk, client, others, generation)
-        talk.wait(every_ms)
-    return generation
-
-
-def restarts(talk: Conversation, clients: list[Client], generation: int, names: list[str] | None = None) -> int:
-    """A rolling restart: one after the other leaves and comes back as a new process."""
-    for index in range(len(clients)):
-        old = clients.pop(0)
-        generation += 1
-        departs(talk, old, clients, generation)
-        talk.close(old)
-        new = talk.client((names or [old.name] * 9)[index])
-        generation += 1
-        arrives(talk, new, clients, generation)
-        clients.append(new)
-        live(talk, clients, 3)
-    return generation
-
+from tests.coordinator_model.rules.loops import arrives, departs, flaps, restarts, told_to_rejoin
 
 # ---------------------------------------------------------------------------------------------------- R-06
 

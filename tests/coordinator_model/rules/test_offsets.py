@@ -14,6 +14,7 @@ from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
+from tests.coordinator_model.rules.offsets import SIMPLE, give, transactional
 
 
 def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
@@ -34,17 +35,6 @@ def refused(talk: Conversation, client: Client, error: int, times: int = 5, ever
     for _ in range(times):
         talk.commit(client, error, **fields)
         talk.wait(every_ms)
-
-
-def give(talk: Conversation, clients: list[Client], generation: int, partitions: dict[Client, tuple[int, ...]]) -> None:
-    """A round in which each member is given partitions of topic t."""
-    talk.join_all(clients, generation)
-    plan = {one: assignment(t=partitions.get(one, ())) for one in clients}
-    entries = tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=blob) for one, blob in plan.items())
-    asked = [talk.ask(one, talk.sync_request(one, [], assignments=entries if one is clients[0] else ())) for one in clients]
-    for one in asked:
-        reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=plan[one.client])
-        talk.answer(one, reply)
 
 
 def quiet(talk: Conversation) -> bool:
@@ -397,8 +387,6 @@ def test_O_03_resolves_when_it_does_not_recur(talk: Conversation) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- O-04
-
-SIMPLE: dict[str, Any] = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
 
 
 def test_O_04_fires_on_a_simple_commit_accepted_while_somebody_is_a_member(talk: Conversation) -> None:
@@ -869,18 +857,6 @@ def test_of_very_many_positions_only_the_first_are_kept(talk: Conversation) -> N
 
 
 # ---------------------------------------------------------------------------------------------------- O-08
-
-
-def transactional(talk: Conversation, client: Client, *, offset: int = 1, error: int = 0, version: int = 4, **fields: Any) -> None:
-    part = wire.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    values: dict[str, Any] = {
-        "transactional_id": "tx",
-        "group_id": talk.group,
-        "topics": (wire.TxnOffsetCommitRequestTopic(name="t", partitions=(part,)),),
-    }
-    done = wire.TxnOffsetCommitResponsePartition(partition_index=0, error_code=error)
-    reply = wire.TxnOffsetCommitResponse(topics=(wire.TxnOffsetCommitResponseTopic(name="t", partitions=(done,)),))
-    talk.call(client, wire.TxnOffsetCommitRequest(**{**values, **fields}), reply, version=version)
 
 
 def test_O_08_notes_a_transaction_without_a_member(talk: Conversation) -> None:

@@ -6,20 +6,8 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone, commits_by_id, newcomer, over, pair, stubborn
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_epochs import alone, over, pair
-
-
-def newcomer(talk: Epochs) -> tuple[Client, Client]:
-    """One member holds everything and is told to give up a partition for the other."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.beats(a)
-    talk.joins(b, 3, {})
-    talk.beats(a, 2, foo(0, 1))
-    return a, b
-
 
 # ---------------------------------------------------------------------------------------------------- A-12
 
@@ -191,12 +179,6 @@ def test_A_12_is_no_matter_of_a_share_group() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- R-14, R-15
-
-
-def stubborn(talk: Epochs, seconds: int) -> tuple[Client, Client]:
-    a, b = newcomer(talk)
-    talk.live([a, b], seconds)
-    return a, b
 
 
 def test_R_14_warns_of_partitions_that_are_not_given_up_and_says_who_waits_until_when() -> None:
@@ -395,13 +377,6 @@ def test_E_13_allows_two_failures_with_a_success_between() -> None:
         talk.beats(a)
     talk.settle()
     assert talk.rules() == []
-
-
-def commits_by_id(talk: Epochs, client: Client) -> None:
-    """A commit with topic ids, which brokers have since 4.2."""
-    talk.wait(20)
-    body = wire.OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=client.generation, member_id=client.member_id)
-    talk.call(client, body, wire.OffsetCommitResponse(), version=10)
 
 
 def test_E_16_fires_on_more_topics_than_the_member_subscribes_to() -> None:

@@ -7,7 +7,7 @@ from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_loops import arrives, departs, flaps, restarts
+from tests.coordinator_model.rules.loops import arrives, departs, flaps, restarts
 
 
 def steps(

@@ -16,7 +16,7 @@ import pytest
 from coordinator_model import rule_engine
 from coordinator_model.rules import Rule, rules_for, timers_for
 from tests.coordinator_model.conversation import Conversation
-from tests.coordinator_model.test_completeness import functions_of_rules
+from tests.coordinator_model.tests_of_rules import functions_of_rules
 
 Test = Callable[..., None]
 

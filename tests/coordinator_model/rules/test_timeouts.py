@@ -8,7 +8,7 @@ from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_loops import arrives, told_to_rejoin
+from tests.coordinator_model.rules.loops import arrives, told_to_rejoin
 
 POLL = "consumer poll timeout has expired."
 

@@ -6,7 +6,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation, assignment, subscription
-from tests.coordinator_model.rules.test_offsets import give
+from tests.coordinator_model.rules.offsets import give
 
 METADATA = "cached metadata has changed"
 

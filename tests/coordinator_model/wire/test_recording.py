@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator_model.wire.record import RecordError
 from coordinator_model.wire.recording import MAGIC, pack_record, read_recording
-from tests.coordinator_model.wire.test_record import records
+from tests.coordinator_model.wire.records import records
 
 
 @given(st.lists(records, max_size=3))

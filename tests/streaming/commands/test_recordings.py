@@ -13,7 +13,7 @@ from streaming.commands.recordings import read_recordings
 from streaming.kafka.topics import SetupError
 from streaming.published.page_state import ALL, PageState
 from tests.golden import transcript
-from tests.streaming.mirror.test_request_log import BY_BROKERS
+from tests.streaming.mirror.request_log_lines import BY_BROKERS
 from tests.streaming.web import history
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from streaming.cli import app
 from tests.golden import transcript
-from tests.streaming.mirror.test_request_log import BY_BROKERS
+from tests.streaming.mirror.request_log_lines import BY_BROKERS
 from tests.streaming.web import history
 
 TRANSCRIPT = transcript.FOLDER / "violation-never-rejoins-4.3.1.records.xz"

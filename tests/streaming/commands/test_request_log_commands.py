@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streaming.cli import app
-from tests.streaming.mirror.test_request_log import BY_BROKERS
+from tests.streaming.mirror.request_log_lines import BY_BROKERS
 from tests.streaming.mirror.wires import pcap
 
 

@@ -13,11 +13,11 @@ from coordinator_model.rules import CATALOGUE
 from streaming.metrics.settings import DEFAULT_LISTEN
 from streaming.metrics.table import METRICS, NOTIFY_METRICS, TAP_METRICS, as_markdown
 from tests.needs import needs
+from tests.streaming.metrics.documented import DASHBOARDS, panels, queries
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "metrics.md"
 PROMETHEUS = ROOT / "deploy" / "prometheus"
-DASHBOARDS = sorted((ROOT / "deploy" / "grafana").iterdir())
 EVERY = (*METRICS, *TAP_METRICS, *NOTIFY_METRICS)
 SERIES = {
     name
@@ -37,13 +37,6 @@ def promtool(*arguments, folder=PROMETHEUS):
     return ended.returncode, ended.stdout + ended.stderr
 
 
-def queries():
-    """Every PromQL expression of the document's tables of questions."""
-    _, *rest = DOCUMENT.read_text().split("| question | query |")
-    rows = [row for table in rest for row in table.partition("\n\n")[0].splitlines()]
-    return [found.replace("\\|", "|") for row in rows for found in re.findall(r"`([^`]+)`", row)]
-
-
 def test_the_table_is_the_one_that_the_code_makes():
     for metrics in (METRICS, TAP_METRICS, NOTIFY_METRICS):
         assert as_markdown(metrics) in DOCUMENT.read_text(), "put in what 'python -m streaming.metrics.table' prints"
@@ -59,13 +52,6 @@ def test_no_metric_is_named_that_is_not_served(path):
 def test_the_port_in_the_documents_is_the_default():
     assert DEFAULT_LISTEN in DOCUMENT.read_text()
     assert DEFAULT_LISTEN in (ROOT / "deploy" / "rebalance-monitor.toml").read_text()
-
-
-def panels():
-    """Every PromQL expression of the dashboards, with something in place of Grafana's variables."""
-    shown = [panel for file in DASHBOARDS for panel in json.loads(file.read_text())["panels"]]
-    found = [target["expr"] for panel in shown for target in panel.get("targets", ())]
-    return [query.replace("$__rate_interval", "5m").replace("$cluster", ".*").replace("$group", ".*") for query in found]
 
 
 @pytest.mark.parametrize("file", DASHBOARDS, ids=lambda path: path.name)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from coordinator_model import wire
 from coordinator_model.wire.encoder import default_of
 from coordinator_model.wire.layouts import LAYOUTS, REQUESTS, RESPONSES, Layout
 from coordinator_model.wire.message import Struct
@@ -72,3 +74,12 @@ def plain(value: Any, layout: Layout, version: int) -> Any:
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
+
+
+BY_BROKERS = Path(__file__).parent / "request_logs"
+RELEASES = sorted(path.name.removesuffix(".records.xz") for path in BY_BROKERS.glob("*.records.xz"))
+HEARTBEAT = wire.HeartbeatRequest(group_id="billing", generation_id=3, member_id="m-1")
+
+
+def heartbeat(over_ms: int, error_code: int = 0, **options) -> bytes:
+    return request_line(HEARTBEAT, wire.HeartbeatResponse(error_code=error_code), over_ms=over_ms, **options)

@@ -26,7 +26,7 @@ from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import opened
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation
-from tests.coordinator_model.groups.classic.test_old_clients import MISLABELLED, life_with
+from tests.coordinator_model.groups.classic.old_clients import MISLABELLED, life_with
 from tests.golden import transcript
 from tests.mills import sampled
 

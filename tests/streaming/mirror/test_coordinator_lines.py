@@ -20,7 +20,7 @@ from streaming.mirror.broker_log.coordinator_lines import SENTENCES
 from streaming.mirror.broker_log.history import CoordinatorHistory
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.pcap.files import opened
-from tests.streaming.mirror.test_request_log import BY_BROKERS, RELEASES, heartbeat
+from tests.streaming.mirror.request_log_lines import BY_BROKERS, RELEASES, heartbeat
 
 SAID = BY_BROKERS / "coordinators"
 PREFIX = {

@@ -8,6 +8,7 @@ import pytest
 
 from streaming.mirror.broker_log.follow import FollowedFile, follow
 from streaming.mirror.broker_log.reader import RequestLogReader
+from tests.streaming.mirror.request_log_lines import heartbeat
 
 
 @pytest.fixture
@@ -67,8 +68,6 @@ def test_a_file_that_does_not_exist_yet_is_waited_for(tmp_path):
 
 def test_lines_are_told_as_they_come(path, monkeypatch):
     """A line that comes in two portions, and across a rotation."""
-    from tests.streaming.mirror.test_request_log import heartbeat
-
     found = []
     reader = RequestLogReader(found.append, held_back_us=0, held_at_least=0)
     line, file = heartbeat(0), FollowedFile(path)

@@ -11,7 +11,8 @@ from kafka.protocol.metadata import MetadataResponse
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_topics
 from streaming.mirror.anonymised import Anonymiser
 from streaming.mirror.topics import READ_AT_MOST, KnownTopics, Topic, topics_in
-from tests.streaming.mirror.test_conversation import METADATA, Talk, other_request, sized
+from tests.streaming.mirror.talk import METADATA, Talk, other_request
+from tests.streaming.mirror.wires import sized
 
 ORDERS, PAYMENTS = uuid.UUID(int=0xA5), uuid.UUID(int=0xB6)
 NO_ID = uuid.UUID(int=0)

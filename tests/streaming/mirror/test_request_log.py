@@ -8,7 +8,6 @@ import json
 import lzma
 import tracemalloc
 from collections import Counter
-from pathlib import Path
 from statistics import median
 
 import pytest
@@ -25,12 +24,9 @@ from streaming.mirror.broker_log.scan import Scanner, is_broker_log
 from streaming.mirror.pcap.files import opened
 from streaming.mirror.record_file import records
 from streaming.replay.engine import ReplayEngine
-from tests.streaming.mirror.request_log_lines import BASE_S, request_line
+from tests.streaming.mirror.request_log_lines import BASE_S, BY_BROKERS, HEARTBEAT, RELEASES, heartbeat, request_line
 
-BY_BROKERS = Path(__file__).parent / "request_logs"
-RELEASES = sorted(path.name.removesuffix(".records.xz") for path in BY_BROKERS.glob("*.records.xz"))
 ELSEWHERE = "10.0.0.1:9092-10.0.0.8:4-0-2"
-HEARTBEAT = wire.HeartbeatRequest(group_id="billing", generation_id=3, member_id="m-1")
 JOIN = wire.JoinGroupRequest(
     group_id="billing", session_timeout_ms=10_000, rebalance_timeout_ms=60_000, member_id="m-1", protocol_type="consumer"
 )
@@ -57,10 +53,6 @@ class Read:
 
     def counted(self) -> dict[str, int]:
         return dict(self.reader.lines.counts)
-
-
-def heartbeat(over_ms: int, error_code: int = 0, **options) -> bytes:
-    return request_line(HEARTBEAT, wire.HeartbeatResponse(error_code=error_code), over_ms=over_ms, **options)
 
 
 def findings(found: list[MirrorRecord]) -> Counter[tuple]:

@@ -16,18 +16,7 @@ from streaming.mirror import bridge
 from streaming.mirror import tap as proxy
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.tap import Tap
-
-HOST = "127.0.0.1"
-TIMEOUT_S = 30
-
-
-class Sink(list):
-    def write(self, record) -> None:
-        self.append(record)
-
-
-def run(scenario) -> None:
-    asyncio.run(asyncio.wait_for(scenario, TIMEOUT_S))
+from tests.streaming.mirror.tap_ends import HOST, Sink, echo, run, until
 
 
 @contextlib.asynccontextmanager
@@ -45,18 +34,6 @@ async def tapped(broker, **options):
 async def connect(tap: Tap):
     host, _, port = tap.addresses[0].rpartition(":")
     return await asyncio.open_connection(host, int(port))
-
-
-async def echo(reader, writer) -> None:
-    while data := await reader.read(2**16):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
-
-
-async def until(condition) -> None:
-    while not condition():  # noqa: ASYNC110 - it waits for whatever, not for one event
-        await asyncio.sleep(0.005)
 
 
 @settings(max_examples=30, deadline=None)

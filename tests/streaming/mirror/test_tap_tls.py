@@ -12,7 +12,7 @@ from streaming.mirror.listener import Listener
 from streaming.mirror.tap import Tap
 from streaming.mirror.tap_tls import CertificateFiles, TapTls, TlsError
 from tests.certificates import Authority
-from tests.streaming.mirror.test_tap_proxy import HOST, Sink, echo, run, until
+from tests.streaming.mirror.tap_ends import HOST, Sink, echo, run, until
 
 
 @pytest.fixture

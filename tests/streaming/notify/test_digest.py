@@ -20,7 +20,7 @@ from streaming.notify.dispatcher import Dispatcher
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Digest, Patience, Wants
 from streaming.report.contents import Report, report_of
-from tests.streaming.notify.test_dispatcher import Server
+from tests.streaming.notify.receiver import Server
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
 from tests.streaming.web.history import NOW_S

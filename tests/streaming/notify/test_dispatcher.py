@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -20,48 +19,13 @@ from streaming.notify.notification import Delivered, Event, Links, Notification
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.settings import Heartbeat, Patience, Wants, Webhook
 from streaming.notify.webhook import WebhookChannel
+from tests.streaming.notify.receiver import Server
 from tests.streaming.notify.said import heard, of_rule
 
 CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")
 ERROR = of_rule("violation-zombie-generation-4.1.2", "G-01")
 ID = CRITICAL[0]["id"]
 OPENED_S = heard(CRITICAL[0]).heard_s
-
-
-class Server:
-    """Answers as it is told, and keeps what it was sent."""
-
-    def __init__(self) -> None:
-        self.answer: tuple[int, dict[str, str], bytes] = (200, {}, b"")
-        self.seen: list[tuple[dict[str, str], bytes]] = []
-        self.hangs = threading.Event()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                server.seen.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
-                status, headers, body = server.answer
-                if status == 0:
-                    server.hangs.wait(30)
-                    return
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.where = f"127.0.0.1:{self._server.server_port}"
-        self.url = f"http://{self.where}/hunter2"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self.hangs.set()
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture

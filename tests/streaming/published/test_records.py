@@ -7,8 +7,8 @@ import json
 from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.published.records import group_of, trouble
 from streaming.published.sentences import waits_for
+from tests.coordinator_model.epoch_groups import newcomer
 from tests.coordinator_model.epochs import Epochs
-from tests.coordinator_model.rules.test_reconciliation import newcomer
 from tests.streaming.terminal import records
 
 

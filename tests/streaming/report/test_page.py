@@ -13,7 +13,7 @@ from tests.streaming.report.many import many
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
 from tests.streaming.web.history import NOW_S
-from tests.streaming.web.test_views import Parsed
+from tests.streaming.web.parsed import Parsed
 
 
 def made(lines):

@@ -14,7 +14,7 @@ from streaming.web.recording import stretch_of, told_of
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
 from tests.streaming.web.history import NOW_S
-from tests.streaming.web.test_views import get
+from tests.streaming.web.parsed import get
 
 
 def life(name, at_s, slow_s):

@@ -34,7 +34,7 @@ from coordinator_model.wire.constants import (
     TXN_OFFSET_COMMIT,
 )
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.groups.classic.test_protocol import GENERATION, NEWEST, STATIC_SINCE, bodies, by_phase
+from tests.coordinator_model.groups.classic.table_cases import GENERATION, NEWEST, STATIC_SINCE, bodies, by_phase
 
 ANY_API = frozenset({35, 30, 15, 24, -1, 42, 16})
 """Answers to any request for reasons that no frame shows: versions, rights, a broker that starts, faults, a log that is lost."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import newcomer, upgrade
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_epoch_members import upgrade
-from tests.coordinator_model.rules.test_reconciliation import newcomer
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from coordinator_model.coordinator import Coordinator
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.groups.epochs.test_epoch_rebalance_events import Timed
-from tests.coordinator_model.streams import Shares, Streams
+from tests.coordinator_model.groups.epochs.timed import Timed
+from tests.coordinator_model.streams import AnyKind, Shares
 
 
 def told(talk: Conversation, kind: str) -> list[dict[str, Any]]:
@@ -29,10 +29,6 @@ def deleted(talk: Conversation, error: int = 0) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- a group that was deleted
-
-
-class AnyKind(Shares, Streams):
-    """A group whose type changes."""
 
 
 def as_classic(talk: AnyKind) -> None:
