@@ -154,7 +154,7 @@ class Group(Generic[M]):
 
     def forget_some(self) -> bool:
         """Forget those whose removal is longest ago, if many were removed; return True if any was forgotten."""
-        gone = [member for member in self.members.values() if member.removed not in {None, "aside"}]
+        gone = [member for member in self.members.values() if not member.keeps_place]
         gone.sort(key=lambda member: max(member.last_frame_us, member.removed_us))
         forgotten = gone[: max(0, len(gone) - REMOVED_MEMBERS_KEPT)]
         for member in forgotten:

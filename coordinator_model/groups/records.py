@@ -7,6 +7,7 @@ therefore has both ends, and a comparison is sound only if the earlier fact ends
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from coordinator_model.finding import Evidence
@@ -54,6 +55,20 @@ class ConnectionState:
         self.actor = NOBODY  #: the client of its last request
 
 
+class Removed(StrEnum):
+    """Why a member is one no longer."""
+
+    LEFT = "left"
+    SILENT = "silent"  #: its session ended
+    REFUSED = "refused"  #: its coordinator does not know it
+    DROPPED = "dropped"  #: a generation of a classic group began without it
+    REPLACED = "replaced"  #: another one took its instance id
+    FENCED = "fenced"  #: of a group with epochs: refused as unknown, or at its epoch
+    REMOVED = "removed"  #: by a LeaveGroup of somebody else
+    NOT_BACK = "did not come back"  #: it was away, and its session ended
+    ASIDE = "aside"  #: a static member is away for a while, and its place is kept (KIP-848, epoch -2)
+
+
 class AnyMember:
     """A member of a group of any type."""
 
@@ -68,7 +83,7 @@ class AnyMember:
     last_frame_us: int
     last_frame: str  #: API name
     reason: str  #: of its last JoinGroup (KIP-800)
-    removed: str | None
+    removed: Removed | None
     removed_us: int
     versions: dict[int, int]
 
@@ -76,6 +91,11 @@ class AnyMember:
     def present(self) -> bool:
         """True if frames proved it a member and none since shows otherwise."""
         return self.removed is None and self.proven_us is not None
+
+    @property
+    def keeps_place(self) -> bool:
+        """True if nothing shows that the coordinator gave its place up; a static member that is away keeps it."""
+        return self.removed is None or self.removed == Removed.ASIDE
 
 
 REPLACEMENTS_KEPT: Final = 12  #: of a group.instance.id; the same limit applies to its fenced members
@@ -273,7 +293,7 @@ class Member(AnyMember):
     frames_after_fence: int = 0
     fence_frames: list[Evidence] = field(default_factory=list)
     leaving: bool = False  #: it sent a LeaveGroup, and was neither refused nor served since
-    removed: str | None = None  #: why it is no longer a member: left, replaced, dropped, silent, refused
+    removed: Removed | None = None
     removed_us: int = 0
     joined_before: int | None = None  #: generation of its JoinGroup success before the last, in this incarnation
     alternations: int = 0  #: consecutive changes of its Heartbeats between two hosts that were both connected

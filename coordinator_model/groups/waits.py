@@ -16,7 +16,7 @@ from coordinator_model.groups.epochs.data import RECONCILING, EpochGroupData
 from coordinator_model.groups.epochs.evidence import partitions_text
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.rebalance_recorder import GONE, ID_NOT_USED, NO_ASSIGNMENT, NOT_GIVEN_UP, NOT_REJOINED, NOT_TOLD
-from coordinator_model.groups.records import Partitions
+from coordinator_model.groups.records import Partitions, Removed
 from coordinator_model.wording import clock, counted
 
 _SHOWN: Final = 5
@@ -58,10 +58,10 @@ class Wait(NamedTuple):
 
 def wait_for(group: EpochGroupData, member: EpochMember) -> Wait | None:
     """Return what keeps partitions with a member, None if nothing does."""
-    if member.proven_us is None or member.removed not in {None, "aside"}:
+    if member.proven_us is None or not member.keeps_place:
         return None
     session_us = group.shortest_session_ms(member) * 1_000
-    if member.removed == "aside":
+    if member.removed == Removed.ASIDE:
         return Wait(GONE, member, member.holds, member.removed_us, member.accepted_us + session_us) if member.holds else None
     if member.disconnected_us > member.last_frame_us and member.holds:
         return Wait(GONE, member, member.holds, member.disconnected_us, member.accepted_us + session_us)
@@ -101,7 +101,7 @@ def sentence(group: EpochGroupData, wait: Wait, named: str, ago: str = "", of: s
         return f"{named} was asked to {asked} {since} and has not; nobody gets it before{ends}"
     ends = "" if wait.until_us is None else f", by default at {clock(wait.until_us)}"
     if wait.kind == GONE:
-        went = "left for a while" if wait.holder.removed == "aside" else "lost its connection"
+        went = "left for a while" if wait.holder.removed == Removed.ASIDE else "lost its connection"
         return f"{named} {went} {since} and keeps {what}; nobody gets it before that member's session ends{ends}"
     return (
         f"{named} has not been told of epoch {group.epoch}, which began {since}; {what} cannot move before its next heartbeat, or before "

@@ -21,7 +21,7 @@ from coordinator_model.groups.epochs.events import (
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.positions import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH
-from coordinator_model.groups.records import HeartbeatFacts
+from coordinator_model.groups.records import HeartbeatFacts, Removed
 from coordinator_model.rules.base import (
     Breach,
     FrameRule,
@@ -38,9 +38,11 @@ _REFUSED_AFTER_FENCE = 3  # the fence itself, and two requests that ignored it
 _JOINS_A_MINUTE = 3
 
 
-def end_text(removed: str | None) -> str:
+def end_text(removed: Removed | None) -> str:
     """Return how a membership ended, as the end of a sentence."""
-    return {"left": "left", "removed": "was removed by a LeaveGroup"}.get(removed or "", "was told that it is no member")
+    if removed == Removed.LEFT:
+        return "left"
+    return "was removed by a LeaveGroup" if removed == Removed.REMOVED else "was told that it is no member"
 
 
 def _broke(kind: str) -> Callable[[EpochGroupData, Unlawful], Breach | None]:
@@ -86,7 +88,7 @@ def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
         return f"{accepted}, although {who(unlawful.holder)} holds its instance id {exchange.instance_id} and lives"
     if exchange.generation == ASIDE_EPOCH:
         return f"{accepted}, although that member does not hold instance id {exchange.instance_id}"
-    if unlawful.removed == "aside":
+    if unlawful.removed == Removed.ASIDE:
         return f"{accepted}, although that member left for a while and has not joined since"
     return f"{accepted}, although its epoch is {'another' if unlawful.had is None else unlawful.had}"
 

@@ -16,6 +16,7 @@ from coordinator_model.groups.epochs.evidence import partitions_text
 from coordinator_model.groups.epochs.kinds import CONSUMER
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.protocol.epochs import TABLE
+from coordinator_model.groups.records import Removed
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.rules.base import Breach, Due, TimerRule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
@@ -110,7 +111,7 @@ def _due(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: Epo
 
 def _due_by_holder(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember) -> tuple[int, Severity] | None:
     """A dead holder is waited for. E-06 reports one that lives, and E-18 one that has left for a while."""
-    if holder.removed == "aside":
+    if holder.removed == Removed.ASIDE:
         return None
     if holder.removed is not None:
         return max(refused.last_us, holder.removed_us + _PATIENCE_US), Severity.WARNING

@@ -31,7 +31,7 @@ from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import FellSilent, Replaced, Slow, Throttled
 from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
-from coordinator_model.groups.records import Exchange, Member
+from coordinator_model.groups.records import Exchange, Member, Removed
 from coordinator_model.rules.base import (
     Breach,
     Due,
@@ -231,7 +231,7 @@ def _joined_as_another(group: ClassicGroup, member: Member) -> bool:
 def _heard_or_replaced(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
     """Return True if the member sends frames again, or the group has completed a generation without it."""
     member = group.members.get(member_id)
-    if member is None or member.removed != "silent":
+    if member is None or member.removed != Removed.SILENT:
         return True
     if isinstance(group, EpochGroupData):
         return False

@@ -15,7 +15,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import EpochFenceIgnored, InstanceChanged, InstanceTaken, LostInstanceRefused
 from coordinator_model.groups.events import Contradicted, FenceIgnored, Inconsistent, LeftByItself, Needless, Replaced, Returned
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, StaticMember, host_of
+from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, Removed, StaticMember, host_of
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about_one, admission, sender_text, who, whom
 from coordinator_model.rules.epoch_checks import (
     ignores_fence,
@@ -138,7 +138,7 @@ def _needless(group: ClassicGroup, needless: Needless) -> Breach | None:
 def _unattended(group: ClassicGroup) -> Iterator[Due]:
     newest = group.newest_generation
     leader = group.members.get(newest.leader) if newest is not None else None
-    if newest is None or leader is None or leader.removed != "replaced" or leader.instance_id is None:
+    if newest is None or leader is None or leader.removed != Removed.REPLACED or leader.instance_id is None:
         return
     instance = group.instances.get(leader.instance_id)
     successor = group.members.get(instance.member_id) if instance is not None else None

@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.handlers import (
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import SLOW_US, FenceIgnored
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import Exchange, Member
+from coordinator_model.groups.records import Exchange, Member, Removed
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.responses import error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
@@ -53,7 +53,7 @@ def on_request(group: ClassicGroup, exchange: Exchange, member: Member | None, b
     events = NOTHING if handler is None else handler(group, exchange)
     member = group.members.get(exchange.member_id) if exchange.member_id else None  # a JoinGroup may have made it known
     if member is not None:
-        if member.removed == "silent":
+        if member.removed == Removed.SILENT:
             # A new or restarted coordinator restarts all sessions, and a clock that jumped proves no silence.
             watched = max(group.unconnected_us, group.coverage.since_us) <= member.last_frame_us
             stayed = is_coordinator(group, exchange.broker) and watched

@@ -49,6 +49,7 @@ from coordinator_model.groups.records import (
     Exchange,
     Member,
     Refusals,
+    Removed,
 )
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -73,7 +74,7 @@ TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (
 GIVEN_UP_KEPT: Final = 32
 
 _USUAL_SESSION_MS: Final = 45_000  #: default session.timeout.ms, for members whose own is not known
-_EVICTIONS: Final = {"silent": SESSION_EXPIRED, "dropped": NOT_REJOINED, "refused": REFUSED}
+_EVICTIONS: Final = {Removed.SILENT: SESSION_EXPIRED, Removed.DROPPED: NOT_REJOINED, Removed.REFUSED: REFUSED}
 
 
 class ClassicGroup(GroupData):
@@ -170,8 +171,8 @@ class ClassicGroup(GroupData):
 
     def fell_silent(self, member: Member, at_us: int) -> tuple[FellSilent, ...]:
         """Remove a member whose session has certainly expired."""
-        dropped_us = member.removed_us if member.removed == "dropped" else 0
-        self.remove(member, "silent", at_us)
+        dropped_us = member.removed_us if member.removed == Removed.DROPPED else 0
+        self.remove(member, Removed.SILENT, at_us)
         self.rebalance_events.on_silent(self, member, at_us)
         return (FellSilent(member, at_us, dropped_us),)
 
@@ -207,18 +208,18 @@ class ClassicGroup(GroupData):
             seen = Observation.HEARTBEAT_OK
         self.observe(seen, exchange.res_us)
 
-    def remove(self, member: Member, why: str, at_us: int) -> None:
-        """Remove a member: it "left", fell "silent", or was "refused", "dropped" by a generation, or "replaced"."""
+    def remove(self, member: Member, why: Removed, at_us: int) -> None:
+        """Note why a member is one no longer."""
         was_present = member.present
         member.removed = why
         member.removed_us = at_us
         self.changed = True
         if was_present:
             self.rebalance_events.on_removed(self, member, why, at_us)
-        cause = REMOVED if why == "left" else _EVICTIONS.get(why)
+        cause = REMOVED if why == Removed.LEFT else _EVICTIONS.get(why)
         if was_present and cause is not None and not member.leaving:
             self.counters.evictions[self.cluster, cause] += 1
-        if was_present and why in {"left", "silent", "refused"}:
+        if was_present and why in {Removed.LEFT, Removed.SILENT, Removed.REFUSED}:
             others = any(True for _ in self.present_members())
             if not others:
                 self.observe(Observation.LAST_MEMBER_GONE, at_us)
@@ -303,9 +304,9 @@ class ClassicGroup(GroupData):
         refusals.add(exchange.res_us, frame)
         newer = member.proven_us is None or member.proven_us < exchange.effective_us
         early: tuple[Event, ...] = NOTHING
-        if error == UNKNOWN_MEMBER_ID and member.removed in {None, "dropped"} and newer:
+        if error == UNKNOWN_MEMBER_ID and member.removed in {None, Removed.DROPPED} and newer:
             early = self.sessions.evicted_early(self, exchange, member)
-            self.remove(member, "refused", exchange.res_us)
+            self.remove(member, Removed.REFUSED, exchange.res_us)
         return (Refused(exchange, member), *early)
 
     def fence(self, exchange: Exchange, member: Member) -> tuple[Event, ...]:
@@ -315,7 +316,7 @@ class ClassicGroup(GroupData):
             self.rebalance_events.on_refused(self, exchange, FENCED_INSTANCE_ID)
             member.fence_frames = [response_evidence(exchange, FENCED_INSTANCE_ID)]
         if member.removed is None:
-            self.remove(member, "replaced", exchange.res_us)
+            self.remove(member, Removed.REPLACED, exchange.res_us)
         if exchange.instance_id is not None:
             instance = self.instances.get(exchange.instance_id)
             if instance is not None and instance.member_id != member.id:

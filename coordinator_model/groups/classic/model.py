@@ -18,7 +18,7 @@ from coordinator_model.groups.classic.view import view
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.group_model import GroupModel
-from coordinator_model.groups.records import NOBODY, ClientInfo, ConnectionState, Exchange, Member
+from coordinator_model.groups.records import NOBODY, ClientInfo, ConnectionState, Exchange, Member, Removed
 from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES
@@ -81,7 +81,7 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member]):
     def session_end_us(self, member: Member) -> int | None:
         since_us = member.session_since_us
         # The others may complete a generation without it before the slack has passed, and that drop does not explain its silence.
-        waited_for = member.present or (member.removed == "dropped" and member.last_frame_us < member.removed_us)
+        waited_for = member.present or (member.removed == Removed.DROPPED and member.last_frame_us < member.removed_us)
         if not waited_for or member.session_timeout_ms is None or self.parked(member):
             return None
         newest = self.newest_generation

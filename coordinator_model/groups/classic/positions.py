@@ -19,7 +19,7 @@ from coordinator_model.groups.coordinator_records import are_one
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import Generation as Relation
 from coordinator_model.groups.protocol.classic import Sender
-from coordinator_model.groups.records import Exchange, Generation, StaticMember
+from coordinator_model.groups.records import Exchange, Generation, Removed, StaticMember
 from coordinator_model.wire.constants import JOIN_GROUP
 from coordinator_model.wording import seconds
 
@@ -202,7 +202,7 @@ class Positions:
         if member is not None:
             if member.joined == known.generation:
                 return None
-            if member.removed == "replaced" and member.removed_us >= self.first_us:
+            if member.removed == Removed.REPLACED and member.removed_us >= self.first_us:
                 return None  # it may have held its instance id until then
             if phase == "P" and member.parked_join in self.group.open:
                 return None
@@ -221,7 +221,7 @@ class Positions:
         held_it = (
             member is not None
             and member.instance_id == instance.id
-            and (joins or member.removed == "replaced" or 0 < member.joined_us < instance.held_us)
+            and (joins or member.removed == Removed.REPLACED or 0 < member.joined_us < instance.held_us)
         )
         taken_s = (self.first_us - instance.held_us) / 1_000_000
         text = (

@@ -44,7 +44,7 @@ from coordinator_model.groups.rebalance_recorder import (
     milliseconds,
     place_of,
 )
-from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, LeaveFacts, Member
+from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, LeaveFacts, Member, Removed
 from coordinator_model.wire.constants import (
     HEARTBEAT,
     JOIN_GROUP,
@@ -215,21 +215,21 @@ class RebalanceEvents(Recorder):
             if lost is not None:
                 self.lost[holder] = lost
 
-    def on_removed(self, group: GroupData, member: Member, why: str, at_us: int) -> None:
+    def on_removed(self, group: GroupData, member: Member, why: Removed, at_us: int) -> None:
         """Note that a member is no longer one."""
         identity = Identity.of_member(member)
         if self.current is not None:
             self.current.note_gone(member.id, at_us)
         if identity.holder in self.held:
             self.gone_us.setdefault(identity.holder, _stopped_us(member, why, at_us))
-        if why in {"silent", "dropped"} and not member.leaving:
+        if why in {Removed.SILENT, Removed.DROPPED} and not member.leaving:
             progress = self.current.members.get(member.id) if self.current is not None else None
             told_us = progress.told_us if progress is not None else 0
             self.lost[identity.holder] = MemberProgress(identity, told_us=told_us, stopped_us=_stopped_us(member, why, at_us))
-        if why == "silent":
+        if why == Removed.SILENT:
             details = {**identity.as_json(), "silent_since": iso_utc(member.last_frame_us)}
             self.add(group, "session_over", at_us, (member.id, member.last_frame_us), details)
-        elif why == "dropped" and not _leaves(group, member):
+        elif why == Removed.DROPPED and not _leaves(group, member):
             self.add(group, "member_dropped", at_us, (member.id,), identity.as_json())
 
     def on_restored(self, member: Member) -> None:
@@ -412,13 +412,13 @@ def _leaves(group: GroupData, member: Member) -> bool:
     return member.leaving and any(id_ == member.id for named in asked for id_, _ in named)
 
 
-def _stopped_us(member: Member, why: str, at_us: int) -> int:
+def _stopped_us(member: Member, why: Removed, at_us: int) -> int:
     """Return when a member that was removed had stopped consuming, as far as frames and its connection show."""
     if member.disconnected_us and member.disconnected_us >= member.last_frame_us:
         return member.disconnected_us
-    if why == "left" or member.leaving:
+    if why == Removed.LEFT or member.leaving:
         return member.leave_asked_us or at_us
-    if why in {"silent", "replaced"} or (why == "dropped" and _session_ended(member, at_us)):
+    if why in {Removed.SILENT, Removed.REPLACED} or (why == Removed.DROPPED and _session_ended(member, at_us)):
         return member.last_frame_us
     return at_us
 

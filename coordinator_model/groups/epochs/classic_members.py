@@ -14,7 +14,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.records import Exchange, JoinFacts
+from coordinator_model.groups.records import Exchange, JoinFacts, Removed
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -49,7 +49,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     if member is None:
         return NOTHING
     if error == UNKNOWN_MEMBER_ID and member.classic and member.removed is None:
-        group.remove(member, "fenced", exchange.res_us, answer_evidence(exchange))
+        group.remove(member, Removed.FENCED, exchange.res_us, answer_evidence(exchange))
     elif error == REBALANCE_IN_PROGRESS and member.classic and exchange.api_key != JOIN_GROUP:
         member.proven_us = member.accepted_us = exchange.res_us
         if member.rejoin_asked_us is None:
@@ -98,8 +98,8 @@ def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     for member_id, instance_id, error in leave_outcomes(exchange, body):
         id_ = member_id or group.instances.get(instance_id or "", "")
         member = group.members.get(id_)
-        if error == NONE and member is not None and member.removed in {None, "aside"}:
-            why = "left" if member.actor.connection == exchange.actor.connection else "removed"
+        if error == NONE and member is not None and member.keeps_place:
+            why = Removed.LEFT if member.actor.connection == exchange.actor.connection else Removed.REMOVED
             beats = any(other.member_id == id_ and other.api_key == group.traits.api_key for other in group.open.values())
             group.remove(member, why, exchange.res_us, answer_evidence(exchange))
             member.gone = exchange.gap_free and not beats and not member.classic

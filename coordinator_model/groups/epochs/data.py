@@ -26,11 +26,16 @@ from coordinator_model.groups.epochs.records import (
     Unseen,
 )
 from coordinator_model.groups.epochs.watched import Watched
-from coordinator_model.groups.records import Exchange
+from coordinator_model.groups.records import Exchange, Removed
 
 RECONCILING: Final = "Reconciling"
 CAUSES_KEPT: Final = 32
-_EVICTIONS: Final = {"silent": SESSION_EXPIRED, "did not come back": SESSION_EXPIRED, "fenced": REFUSED, "removed": REMOVED}
+_EVICTIONS: Final = {
+    Removed.SILENT: SESSION_EXPIRED,
+    Removed.NOT_BACK: SESSION_EXPIRED,
+    Removed.FENCED: REFUSED,
+    Removed.REMOVED: REMOVED,
+}
 BUMPS_KEPT: Final = 6
 
 
@@ -83,7 +88,7 @@ class EpochGroupData(Watched):
     @property
     def is_empty(self) -> bool:
         """True if none of the known ids is a member, or one that is away."""
-        return all(member.removed not in {None, "aside"} for member in self.members.values())
+        return all(not member.keeps_place for member in self.members.values())
 
     @property
     def learning(self) -> bool:
@@ -99,7 +104,7 @@ class EpochGroupData(Watched):
             self.state, self.state_since_us = state, at_us
 
     def _state_now(self) -> str:
-        if any(member.removed == "aside" for member in self.members.values()):
+        if any(member.removed == Removed.ASIDE for member in self.members.values()):
             return RECONCILING  # the coordinator counts it as a member that has not reached the newest epoch
         present = list(self.present_members())
         if not present:
@@ -149,8 +154,8 @@ class EpochGroupData(Watched):
         if len(self.recent) < CAUSES_KEPT:
             self.recent.append((cause, member_id))
 
-    def remove(self, member: EpochMember, why: str, at_us: int, frame: Evidence | None = None) -> None:
-        """Note that a member is one no longer: it left, was fenced, fell silent, was replaced or removed, or is aside."""
+    def remove(self, member: EpochMember, why: Removed, at_us: int, frame: Evidence | None = None) -> None:
+        """Note why a member is one no longer, or is away for a while."""
         was, held, stopped_us = member.removed, member.holds, stopped_us_of(member, why, at_us)
         member.removed, member.removed_us, member.removed_frame = why, at_us, frame
         member.told_us = 0
@@ -161,10 +166,10 @@ class EpochGroupData(Watched):
         self.stirred_us = at_us
         self.changed = True
         self.doubles = [double for double in self.doubles if double.holder != member.id]
-        if why != "aside":
+        if why != Removed.ASIDE:
             member.granted = member.epoch = member.previous = member.ever = member.joined_epoch = None
             self.may_have_raised(why, member.id)
-        if was in {None, "aside"} and member.proven_us is not None:
+        if was in {None, Removed.ASIDE} and member.proven_us is not None:
             self.rebalance_events.on_removed(self, member, why, at_us, held=held, stopped_us=stopped_us, frame=frame)
             if why in _EVICTIONS:
                 self.counters.evictions[self.cluster, _EVICTIONS[why]] += 1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
-from coordinator_model.groups.records import Exchange, Partitions, Refusals
+from coordinator_model.groups.records import Exchange, Partitions, Refusals, Removed
 
 
 class Unlawful(NamedTuple):
@@ -15,7 +15,7 @@ class Unlawful(NamedTuple):
     exchange: Exchange
     kind: str  #: see ``judge``
     had: int | None  #: the epoch that the member had
-    removed: str | None  #: why it was no member
+    removed: Removed | None  #: why it was no member
     reloaded: bool  #: the coordinator moved since that epoch was delivered
     proof: Evidence | None  #: the answer that shows it
     holder: EpochMember | None = None  #: of the instance id, when a join under it was accepted

@@ -40,7 +40,7 @@ from coordinator_model.groups.epochs.positions import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
 from coordinator_model.groups.events import Answered
 from coordinator_model.groups.protocol.epochs import TABLE
-from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals
+from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import API_NAMES, ERROR_CODES, may_be_an_error
 from coordinator_model.wire.constants import (
@@ -281,7 +281,7 @@ def _joined(
     if new:
         events += identity.new_id(group, exchange)
     expired = again is False and member.is_kept_out and epoch != group.epoch  # it was refused until its session ended
-    if (new or expired or member.removed not in {None, "aside"}) and not replaces:
+    if (new or expired or not member.keeps_place) and not replaces:
         group.may_have_raised("joined", member.id)
     if again:
         window_us = exchange.res_us - JOIN_WINDOW_US
@@ -379,7 +379,7 @@ def _left(group: EpochGroupData, exchange: Exchange, member: EpochMember | None)
     if member is None:
         return
     if exchange.generation == LEAVE_EPOCH:
-        group.remove(member, "left", exchange.res_us, frame)
+        group.remove(member, Removed.LEFT, exchange.res_us, frame)
         if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:
             del group.instances[member.instance_id]
         member.gone = exchange.gap_free and not _others_open(group, exchange)
@@ -421,7 +421,7 @@ def _refused(
             sessions.note_end(group, exchange, member)
             due_us = reconciliation.removal_due_us(group, member)
             counted = due_us is not None and group.epoch_us >= due_us
-            group.remove(member, "fenced", exchange.res_us, answer_evidence(exchange))
+            group.remove(member, Removed.FENCED, exchange.res_us, answer_evidence(exchange))
             if counted:
                 group.recent.pop()  # the epoch has risen for it already
         member.gone = certain

@@ -15,7 +15,7 @@ from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember, InstanceUse
 from coordinator_model.groups.events import NewId
 from coordinator_model.groups.evidence import client_text
-from coordinator_model.groups.records import Exchange
+from coordinator_model.groups.records import Exchange, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 
 ABANDONED_US: Final = 3_600_000_000
@@ -30,7 +30,7 @@ def take(group: EpochGroupData, exchange: Exchange, member: EpochMember, instanc
     member.instance_id = instance_id
     group.instances[instance_id] = member.id
     group.claims.pop(instance_id, None)
-    if holder is None or holder is member or holder.removed not in {None, "aside"}:
+    if holder is None or holder is member or not holder.keeps_place:
         return NOTHING
     replace(group, holder, exchange.res_us)
     known = group.instance_uses.get(instance_id) or InstanceUse(((holder.joins[-1] if holder.joins else 0, holder.id),))
@@ -49,14 +49,14 @@ def steps_aside(group: EpochGroupData, exchange: Exchange, member: EpochMember, 
             replace(group, member, exchange.res_us)  # the answer to its successor was captured first
             return
         group.instances[instance_id] = member.id
-    group.remove(member, "aside", exchange.res_us, frame)
+    group.remove(member, Removed.ASIDE, exchange.res_us, frame)
     member.epoch = member.previous = None
 
 
 def replace(group: EpochGroupData, member: EpochMember, at_us: int) -> None:
     """Note that another member has taken a member's place."""
-    if member.removed in {None, "aside"}:
-        group.remove(member, "replaced", at_us)
+    if member.keeps_place:
+        group.remove(member, Removed.REPLACED, at_us)
         group.recent.pop()  # a replacement alone raises no epoch
 
 
@@ -75,7 +75,7 @@ def refused(group: EpochGroupData, exchange: Exchange, member: EpochMember | Non
 
 def returned(exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
     """Return an event if a member that had left joins again. Call this before its join is processed."""
-    if member.removed not in {"left", "aside"} or not member.joins:
+    if member.removed not in {Removed.LEFT, Removed.ASIDE} or not member.joins:
         return NOTHING
     left_us = member.removed_us
     return (CameBack(exchange, member, left_us - member.joins[-1], left_us - member.accepted_us, left_us, member.removed_frame),)

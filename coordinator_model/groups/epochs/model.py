@@ -25,7 +25,7 @@ from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import EpochMember, is_join
 from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.group_model import GroupModel
-from coordinator_model.groups.records import Exchange
+from coordinator_model.groups.records import Exchange, Removed
 from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, REQUEST_READERS
 from coordinator_model.groups.responses import error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -119,7 +119,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
         if api_key == DELETE_GROUPS and 0 in exchange.error_codes:
             self.on_gap(exchange.res_us, "the group was deleted")
             for member in self.members.values():
-                member.removed = member.removed or "removed"
+                member.removed = member.removed or Removed.REMOVED
             self.begin_anew()
             self.deleted_us = exchange.res_us
         return NOTHING
@@ -185,7 +185,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
             return None
         since_us = max(member.last_frame_us, member.accepted_us, self.coverage.since_us)
         # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.
-        timeout_ms = self.shortest_session_ms(member) if member.removed == "aside" else self.longest_session_ms(member)
+        timeout_ms = self.shortest_session_ms(member) if member.removed == Removed.ASIDE else self.longest_session_ms(member)
         return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_us
 
     def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:
@@ -199,12 +199,12 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
 
     @staticmethod
     def _may_expire(member: EpochMember) -> bool:
-        return member.removed in {None, "aside"} and member.proven_us is not None
+        return member.keeps_place and member.proven_us is not None
 
     def end_session(self, member: EpochMember, at_us: int) -> tuple[Event, ...]:
         events: tuple[Event, ...] = NOTHING
-        if member.removed == "aside":
-            self.remove(member, "did not come back", at_us)
+        if member.removed == Removed.ASIDE:
+            self.remove(member, Removed.NOT_BACK, at_us)
         else:
             events = sessions.end(self, member, at_us, taken=False)
         self.note_state(at_us)

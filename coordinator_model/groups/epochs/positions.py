@@ -16,7 +16,7 @@ from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, is_join
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
 from coordinator_model.groups.protocol.judge import ways
-from coordinator_model.groups.records import Exchange, HeartbeatFacts
+from coordinator_model.groups.records import Exchange, HeartbeatFacts, Removed
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
@@ -116,7 +116,7 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return ANY_SENDER
     if member.gone and member.removed_us < exchange.inv_us:
         return frozenset({Sender.OUTSIDER}) | others
-    if member.removed == "aside" and group.followed_us < member.removed_us < exchange.inv_us:
+    if member.removed == Removed.ASIDE and group.followed_us < member.removed_us < exchange.inv_us:
         comes_back = exchange.generation == JOIN_EPOCH and _is_released(group, exchange)
         return frozenset({Sender.AWAY, Sender.OUTSIDER}) | (_NO_SENDER if comes_back else _OF_ANOTHER)
     if not member.present:
@@ -154,7 +154,7 @@ def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
     holder = group.members.get(group.instances.get(exchange.instance_id or "", ""))
     return (
         holder is not None
-        and (holder.removed == "aside" or holder.classic)
+        and (holder.removed == Removed.ASIDE or holder.classic)
         and group.followed_us < _shown_us(holder) < exchange.inv_us
         and exchange.gap_free
         and not _rejoins(group, exchange)
@@ -163,7 +163,7 @@ def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
 
 def _shown_us(holder: EpochMember) -> int:
     """Return when a frame last showed who has the instance id of a member. That its session ended none shows."""
-    return holder.epoch_us if holder.removed == "silent" else max(holder.removed_us, holder.epoch_us)
+    return holder.epoch_us if holder.removed == Removed.SILENT else max(holder.removed_us, holder.epoch_us)
 
 
 def _held_by_another(group: EpochGroupData, exchange: Exchange) -> bool:

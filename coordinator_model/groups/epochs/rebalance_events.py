@@ -39,7 +39,7 @@ from coordinator_model.groups.rebalance_recorder import (
     TopicPartition,
     place_of,
 )
-from coordinator_model.groups.records import Exchange, Partitions
+from coordinator_model.groups.records import Exchange, Partitions, Removed
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
@@ -56,7 +56,7 @@ SIGHT_LOST: Final = "frames are missing, or the group was converted"
 
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID})
 _SUSPECTED: Final = frozenset({"went silent", "removed, its joins were refused", "removed, did not give partitions up"})
-_UNSEEN_ENDS: Final = frozenset({"silent", "did not come back"})
+_UNSEEN_ENDS: Final = frozenset({Removed.SILENT, Removed.NOT_BACK})
 
 
 class Known(NamedTuple):
@@ -67,7 +67,7 @@ class Known(NamedTuple):
     epoch: int | None
     granted: Partitions | None
     pending: Partitions
-    removed: str | None
+    removed: Removed | None
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class EpochEvents(Recorder):
         if self.gone.pop(member.id, None) is None:
             self.lost.pop(identity.holder, None)
         joined = is_join(exchange)
-        is_new = was.member is None or was.removed not in {None, "aside"}
+        is_new = was.member is None or was.removed not in {None, Removed.ASIDE}
         if joined and self.asked.get(exchange.key[0]) != exchange.key[1]:
             self.tell(group, "member_joined", exchange, identity, new=is_new)
         if group.epoch != was.group_epoch and group.epoch is not None:
@@ -234,22 +234,22 @@ class EpochEvents(Recorder):
         was_gone = self.gone.pop(member.id, None)
         self.joiners.pop(member.id, None)
         progress = self.current.members.pop(member.id, None) if self.current is not None else None
-        if why in {"left", "removed"}:
+        if why in {Removed.LEFT, Removed.REMOVED}:
             self.add(group, "member_left", at_us, (member.id, at_us), {**identity.as_json(), "reason": None}, frame=place)
-        elif why == "aside":
+        elif why == Removed.ASIDE:
             self.add(group, "member_away", at_us, (member.id, at_us), identity.as_json(), frame=place)
         elif why in _UNSEEN_ENDS:
             details = {**identity.as_json(), "silent_since": None if member.is_kept_out else iso_utc(stopped_us)}
             self.add(group, "session_over", at_us, (member.id, stopped_us), details)
-        if why not in {"left", "removed", "aside", "replaced"} and not was_gone:
+        if why not in {Removed.LEFT, Removed.REMOVED, Removed.ASIDE, Removed.REPLACED} and not was_gone:
             self._lose(member, stopped_us, progress, at_us)
-        if others or why == "replaced":
+        if others or why == Removed.REPLACED:
             self._end_if_served(group, at_us, None)
             return
         if self.current is not None:
             self._end(group, at_us, NO_MEMBERS)
         self.lost = {}
-        if why != "aside":
+        if why != Removed.ASIDE:
             self.free, self.before, self.unheld_us = {}, {}, {}
 
     def on_disconnect(self, group: Watched, member: EpochMember, connection: str, at_us: int) -> None:
@@ -287,7 +287,7 @@ class EpochEvents(Recorder):
             for other in group.members.values():
                 held = other.holds & unexplained if other is not member and other.present else NO_PARTITIONS
                 if held:
-                    stopped_us = stopped_us_of(other, "silent", at_us)
+                    stopped_us = stopped_us_of(other, Removed.SILENT, at_us)
                     self._release(frozenset(held), Identity.of_member(other).holder, stopped_us, at_us)
                     self._goes(other, stopped_us, at_us)
         for each in gained:
@@ -329,7 +329,7 @@ class EpochEvents(Recorder):
                 progress.joined_us = progress.stopped_us = asked_us
         self.joiners = {}
         if starter is not None and cause in _SUSPECTED:
-            self._goes(starter, stopped_us_of(starter, "silent", exchange.res_us), exchange.res_us)
+            self._goes(starter, stopped_us_of(starter, Removed.SILENT, exchange.res_us), exchange.res_us)
 
     def _goes(self, member: EpochMember, stopped_us: int, at_us: int) -> None:
         """Note at ``at_us`` that the coordinator has removed a member, before that is certain."""
@@ -403,13 +403,13 @@ class EpochEvents(Recorder):
         return Moved(elsewhere, held - sum(now[each] != self.before[each] for each in now), unheld_us)
 
 
-def stopped_us_of(member: EpochMember, why: str, at_us: int) -> int:
+def stopped_us_of(member: EpochMember, why: Removed, at_us: int) -> int:
     """Return when a member stopped consuming, as far as frames and its connection show. Call this before it is removed."""
-    if why in {"left", "aside"}:
+    if why in {Removed.LEFT, Removed.ASIDE}:
         return member.heartbeat_us or member.last_frame_us or at_us  # the request of its leave
-    if why == "did not come back":
+    if why == Removed.NOT_BACK:
         return member.removed_us
-    if why not in {"silent", "fenced"}:
+    if why not in {Removed.SILENT, Removed.FENCED}:
         return at_us
     if member.disconnected_us and member.disconnected_us >= member.last_frame_us:
         return member.disconnected_us

@@ -13,7 +13,7 @@ from coordinator_model.groups.epochs.data import BUMPS_KEPT, EpochGroupData
 from coordinator_model.groups.epochs.events import DoubleOwned, EpochRose
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, Bump, DoubleGrant, EpochMember
-from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions
+from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 
 _DOUBLES_KEPT = 16
@@ -192,10 +192,10 @@ def _removed_by_time(group: EpochGroupData, at_us: int) -> tuple[str, str]:
     """
     for member in group.members.values():
         due_us = removal_due_us(group, member)
-        if due_us is None or due_us > at_us or member.removed not in {None, "aside"} or member.proven_us is None:
+        if due_us is None or due_us > at_us or not member.keeps_place or member.proven_us is None:
             continue
-        if member.removed == "aside":
-            group.remove(member, "did not come back", at_us)
+        if member.removed == Removed.ASIDE:
+            group.remove(member, Removed.NOT_BACK, at_us)
             group.recent = []
             return DID_NOT_COME_BACK, member.id
         if member.is_kept_out:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.records import NOBODY, AnyMember, ClientInfo, Exchange, Partitions, Refusals
+from coordinator_model.groups.records import NOBODY, AnyMember, ClientInfo, Exchange, Partitions, Refusals, Removed
 from coordinator_model.settings import Settings
 from coordinator_model.wire.constants import JOIN_GROUP
 
@@ -69,7 +69,7 @@ class EpochMember(AnyMember):
     last_frame: str = ""
     heartbeat_us: int = 0  #: capture time of its last heartbeat request
     paused_us: int = 0  #: response time of its last heartbeat
-    removed: str | None = None  #: why it is no member now: left, aside, fenced, silent, replaced, removed
+    removed: Removed | None = None
     removed_us: int = 0
     removed_frame: Evidence | None = None
     gone: bool = False  #: it was told that it is no member, and has not asked to join since

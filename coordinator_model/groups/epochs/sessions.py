@@ -16,7 +16,7 @@ from coordinator_model.groups.epochs.rebalance_events import stopped_us_of
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.events import Throttled
 from coordinator_model.groups.evidence import client_text
-from coordinator_model.groups.records import Exchange, LeaveFacts
+from coordinator_model.groups.records import Exchange, LeaveFacts, Removed
 from coordinator_model.groups.sameness import Dead, came_back
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import COORDINATOR_MOVES, FIND_COORDINATOR, JOIN_GROUP, LEAVE_GROUP
@@ -88,7 +88,7 @@ def begins_anew(group: EpochGroupData, exchange: Exchange, epoch: int) -> bool:
 
 def _can_be_gone(group: EpochGroupData, member: EpochMember, at_us: int) -> bool:
     due_us = reconciliation.removal_due_us(group, member)
-    return member.removed not in {None, "aside"} or member.epoch is None or due_us is None or due_us <= at_us
+    return not member.keeps_place or member.epoch is None or due_us is None or due_us <= at_us
 
 
 def begin_anew(group: EpochGroupData, at_us: int) -> tuple[Event, ...]:
@@ -97,8 +97,8 @@ def begin_anew(group: EpochGroupData, at_us: int) -> tuple[Event, ...]:
     for member in list(group.members.values()):
         if member.present:
             events += end(group, member, at_us, taken=False)
-        elif member.removed == "aside":
-            group.remove(member, "did not come back", at_us)
+        elif member.removed == Removed.ASIDE:
+            group.remove(member, Removed.NOT_BACK, at_us)
     group.begin_anew()
     return events
 
@@ -112,13 +112,13 @@ def end(group: EpochGroupData, member: EpochMember, at_us: int, *, taken: bool) 
 
     :param taken: True if others have been given what it held.
     """
-    events = NOTHING if member.is_kept_out else (WentSilent(member, at_us, stopped_us_of(member, "silent", at_us), taken),)
+    events = NOTHING if member.is_kept_out else (WentSilent(member, at_us, stopped_us_of(member, Removed.SILENT, at_us), taken),)
     due_us = reconciliation.removal_due_us(group, member)
     has_risen = taken or (due_us is not None and group.epoch_us >= due_us)
     recent = list(group.recent)
     if not member.leaving:
         identity.left_behind(group, member, at_us)
-    group.remove(member, "silent", at_us)
+    group.remove(member, Removed.SILENT, at_us)
     if has_risen:
         group.recent = recent
     return events
@@ -193,8 +193,8 @@ def comes_back(group: EpochGroupData, exchange: Exchange, joined: EpochMember) -
 
 def died_us(group: EpochGroupData, member: EpochMember) -> int | None:
     """Return when a member's process ended without leaving, as far as frames and its connection show; None if it did not."""
-    if member.removed not in {None, "silent"} or member.classic or not member.last_frame_us:
+    if member.removed not in {None, Removed.SILENT} or member.classic or not member.last_frame_us:
         return None
     if member.disconnected_us >= member.last_frame_us and member.actor.connection not in group.connections:
         return member.disconnected_us
-    return member.last_frame_us if member.removed == "silent" else None
+    return member.last_frame_us if member.removed == Removed.SILENT else None

@@ -52,6 +52,6 @@ def kept_of(group: EpochGroupData, exchange: Exchange, known: EpochMember | None
 
     A member that joins again keeps its own, and the successor of a static member its predecessor's.
     """
-    if known is not None and (exchange.generation != JOIN_EPOCH or known.removed in {None, "aside"}):
+    if known is not None and (exchange.generation != JOIN_EPOCH or known.keeps_place):
         return known
     return group.members.get(group.instances.get(exchange.instance_id or "", ""))

@@ -7,6 +7,7 @@ from typing import Any, Final
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.records import Removed
 from coordinator_model.groups.view import member_of, view_of
 from coordinator_model.groups.waits import as_json, wait_for
 
@@ -20,7 +21,7 @@ MEMBER_STATES: Final = (IN_SYNC, NOT_TOLD, GIVES_UP, ASIDE)
 
 def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int) -> GroupView:
     """Return the view of a group at ``now_us``."""
-    members = [member for member in group.members.values() if member.present or member.removed == "aside"]
+    members = [member for member in group.members.values() if member.present or member.removed == Removed.ASIDE]
     own = {
         "state": group.state,
         "leader": None,
@@ -45,7 +46,7 @@ def _member(group: EpochGroupData, member: EpochMember) -> dict[str, Any]:
 
 
 def _member_state(group: EpochGroupData, member: EpochMember) -> str:
-    if member.removed == "aside":
+    if member.removed == Removed.ASIDE:
         return ASIDE
     if member.pending:
         return GIVES_UP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coordinator_model.groups.classic.trackers.sessions import has_come_again, hung_up_since
-from coordinator_model.groups.records import Exchange, Member
+from coordinator_model.groups.records import Exchange, Member, Removed
 from coordinator_model.groups.sameness import Dead, came_back
 from coordinator_model.groups.tracker import Event
 from coordinator_model.wire.constants import JOIN_GROUP
@@ -18,7 +18,11 @@ def check(group: ClassicGroup, exchange: Exchange, member_id: str) -> tuple[Even
     """Note that a JoinGroup without a member id was given this one; return an event if its client had died before."""
     if exchange.instance_id is None:
         # A member that was refused lawfully joins again.
-        died = [one for one in group.members.values() if one.instance_id is None and one.removed != "refused" and _died(group, one)]
+        died = [
+            one
+            for one in group.members.values()
+            if one.instance_id is None and one.removed != Removed.REFUSED and _died(group, one)
+        ]
         unused = [(id_, issued.actor) for id_, issued in group.issued.items() if id_ not in group.members]
         ended = [Dead(id_, actor) for id_, actor in unused if actor.connection not in group.connections]
     else:

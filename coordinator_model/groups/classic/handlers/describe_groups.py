@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.coordinator_records import is_coordinator
-from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, StaticMember
+from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, Removed, StaticMember
 from coordinator_model.groups.tracker import NOTHING, Event
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _adopt(group: ClassicGroup, described: Description) -> None:
         _adopt_member(group, described, one)
     for member in list(group.present_members()):
         if member.id not in described.ids:
-            group.remove(member, "dropped", described.res_us)
+            group.remove(member, Removed.DROPPED, described.res_us)
     group.observe(Observation.HEARTBEAT_OK, described.res_us)
 
 

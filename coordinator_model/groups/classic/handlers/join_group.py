@@ -27,6 +27,7 @@ from coordinator_model.groups.records import (
     IssuedId,
     JoinFacts,
     Member,
+    Removed,
     StaticMember,
     host_of,
 )
@@ -160,9 +161,9 @@ def _answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event
         member = group.member_of(exchange)
         if error == FENCED_INSTANCE_ID:
             return group.fence(exchange, member)
-        if error in {UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED} and member.removed in {None, "dropped"}:
+        if error in {UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED} and member.removed in {None, Removed.DROPPED}:
             group.rebalance_events.on_refused(group, exchange, error)
-            group.remove(member, "refused", exchange.res_us)
+            group.remove(member, Removed.REFUSED, exchange.res_us)
         group.issued.pop(exchange.member_id, None)
     return NOTHING
 
@@ -321,7 +322,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
         events.extend(group.unlawful(exchange))  # only an empty member id replaces a holder: this response is old, or wrong
         return
     if exchange.res_us + group.settings.clock_skew_us < instance.held_us:
-        group.remove(member, "replaced", instance.held_us)  # captured late: the holder has replaced it since
+        group.remove(member, Removed.REPLACED, instance.held_us)  # captured late: the holder has replaced it since
         return
     old_id, instance.member_id = instance.member_id, member.id
     instance.held_us, instance.settled_us = exchange.res_us, 0
@@ -334,7 +335,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
     instance.frames = [*instance.frames[-3:], response_evidence(exchange, NONE, member.joined)]
     old = group.members.get(old_id)
     if old is not None and old.removed is None:
-        group.remove(old, "replaced", exchange.res_us)
+        group.remove(old, Removed.REPLACED, exchange.res_us)
         group.rebalance_events.on_replaced(group, exchange, old, member.id)
     if newest.roster is not None and old_id in newest.roster:
         del newest.roster[old_id]
@@ -353,8 +354,8 @@ def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ge
             member.last_frame_us = exchange.res_us
         if member.proven_us is None:
             member.proven_us = exchange.res_us
-        left_since = member.removed == "left" and member.removed_us >= newest.proven_us
-        if member.removed not in {None, "replaced"} and not left_since:
+        left_since = member.removed == Removed.LEFT and member.removed_us >= newest.proven_us
+        if member.removed not in {None, Removed.REPLACED} and not left_since:
             member.removed = None
         if instance_id is not None:
             member.instance_id = instance_id
@@ -369,4 +370,4 @@ def _adopt_roster(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ge
             if member.joined == newest.generation and member.instance_id is not None:
                 newest.roster[member.id] = member.instance_id  # replaced an instance after the generation was complete
             else:
-                group.remove(member, "dropped", exchange.res_us)
+                group.remove(member, Removed.DROPPED, exchange.res_us)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator_model.groups.protocol.classic import TABLE, Sender
 from coordinator_model.groups.protocol.judge import ways
 from coordinator_model.groups.protocol.table import Effect
-from coordinator_model.groups.records import Exchange, LeaveFacts
+from coordinator_model.groups.records import Exchange, LeaveFacts, Removed
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.releases import first_release
@@ -44,9 +44,9 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
         if group.issued.pop(id_, None) and _may_prepare(exchange, outcome) and group.generations:
             group.generations[-1].unsettled_us = group.generations[-1].unsettled_us or exchange.res_us
         if outcome == NONE and member is not None:
-            if member.removed != "left":
+            if member.removed != Removed.LEFT:
                 group.rebalance_events.on_left(group, exchange, member, reasons[index] if reasons else "")
-            group.remove(member, "left", exchange.res_us)
+            group.remove(member, Removed.LEFT, exchange.res_us)
             if member.instance_id is not None:
                 group.instances.pop(member.instance_id, None)
         elif outcome != NONE:
@@ -54,7 +54,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
             own = member is not None and instance_id in {None, member.instance_id}
             served_since = member is not None and (member.proven_us or 0) >= exchange.effective_us
             if outcome == UNKNOWN_MEMBER_ID and member is not None and own and not served_since and member.removed is None:
-                group.remove(member, "refused", exchange.res_us)
+                group.remove(member, Removed.REFUSED, exchange.res_us)
     group.changed = True
     return NOTHING
 
@@ -68,5 +68,5 @@ def _may_prepare(exchange: Exchange, outcome: int) -> bool:
 def _not_left(group: ClassicGroup, member_id: str) -> None:
     """Process a refused LeaveGroup. One that repeats a granted one is refused as well."""
     member = group.members.get(member_id)
-    if member is not None and member.removed != "left":
+    if member is not None and member.removed != Removed.LEFT:
         member.leaving = False

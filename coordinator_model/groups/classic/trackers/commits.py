@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.coordinator_changes import heard
-from coordinator_model.groups.records import ClientInfo, Exchange, Member
+from coordinator_model.groups.records import ClientInfo, Exchange, Member, Removed
 from coordinator_model.wire import read_consumer_assignment
 from coordinator_model.wire.constants import (
     OFFSET_COMMIT,
@@ -45,7 +45,7 @@ class SimpleCommit(NamedTuple):
 
 def who_left_on(group: GroupData, connection: str) -> Member | None:
     """Return the member that left last on this connection, None if none did."""
-    left = [one for one in group.members.values() if one.removed == "left" and one.actor.connection == connection]
+    left = [one for one in group.members.values() if one.removed == Removed.LEFT and one.actor.connection == connection]
     return max((one for one in left if one.leave_asked_us), key=lambda one: one.leave_asked_us, default=None)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import IdUnused
 from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, PREPARING, phases_of_members
-from coordinator_model.groups.records import Exchange, Generation, JoinFacts
+from coordinator_model.groups.records import Exchange, Generation, JoinFacts, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.releases import BrokerVersion, first_release
 from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, NONE
@@ -73,7 +73,7 @@ def never_empty(group: GroupData, before: Generation, exchange: Exchange) -> boo
         member = group.members.get(id_)
         if member is None or member.session_timeout_ms is None:
             continue
-        until_now = member.present or (member.removed == "dropped" and member.removed_us == exchange.res_us)
+        until_now = member.present or (member.removed == Removed.DROPPED and member.removed_us == exchange.res_us)
         if until_now and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
             return True
     return False
@@ -128,7 +128,7 @@ def abandoned_joins(group: GroupData, exchange: Exchange) -> int:
     members = sum(
         1
         for member in group.members.values()
-        if member.removed in {"dropped", "silent"}
+        if member.removed in {Removed.DROPPED, Removed.SILENT}
         and member.instance_id is None
         and member.removed_us >= since_us
         and member.last_frame_us <= member.disconnected_us <= member.removed_us

@@ -51,6 +51,7 @@ from coordinator_model.groups.records import (
     Generation,
     JoinFacts,
     Member,
+    Removed,
     Skip,
     StaticMember,
     SuspectedRefusal,
@@ -410,7 +411,7 @@ class MemberIdentity:
             after = doubt.res_us + group.settings.clock_skew_us < exchange.effective_us
             if doubt.error == FENCED_INSTANCE_ID and holder_id is not None and after:
                 holder = group.members.get(holder_id)
-                earlier = holder is not None and holder.removed == "replaced" and holder.joined_us < doubt.joined_us
+                earlier = holder is not None and holder.removed == Removed.REPLACED and holder.joined_us < doubt.joined_us
                 if holder_id == doubt.member_id or earlier:
                     wrong.append(Contradicted(exchange, doubt, holder_id))
                 continue
@@ -434,7 +435,7 @@ class MemberIdentity:
         for id_, instance_id, outcome in leave_outcomes(exchange, body):
             member = group.members.get(id_)
             if outcome:
-                if member is not None and member.removed == "left":
+                if member is not None and member.removed == Removed.LEFT:
                     continue  # the second of two LeaveGroups, the first of which was granted
                 subject = id_ or instance_id
                 if not subject:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
-from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, Generation, JoinFacts, Member
+from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, Generation, JoinFacts, Member, Removed
 from coordinator_model.wire import CONNECT
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def had_members(group: GroupData) -> bool:
     if before.roster is None:
         return True
     members = (group.members.get(id_) for id_ in before.roster)
-    return any(member is not None and member.removed not in {"left", "silent"} for member in members)
+    return any(member is not None and member.removed not in {Removed.LEFT, Removed.SILENT} for member in members)
 
 
 def is_still_connected(group: GroupData, member: Member) -> bool:

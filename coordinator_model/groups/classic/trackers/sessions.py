@@ -13,7 +13,7 @@ from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.events import SLOW_US, Slow, Throttled
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import PREPARING
-from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member
+from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     FIND_COORDINATOR,
@@ -267,7 +267,7 @@ def hung_up_since(group: GroupData, member: Member) -> int | None:
     """Return when the member's last connection ended without a LeaveGroup before, None if it did not."""
     if not member.disconnected_us or member.disconnected_us < member.last_frame_us or member.actor.connection in group.connections:
         return None
-    return None if member.leaving or member.removed == "left" else member.disconnected_us
+    return None if member.leaving or member.removed == Removed.LEFT else member.disconnected_us
 
 
 def has_come_again(group: GroupData, member_id: str, client: tuple[str | None, str], since_us: int) -> bool:
