@@ -1,4 +1,4 @@
-"""That nothing was forgotten: every rule has its tests, every scenario of the list that concerns classic groups has one.
+"""That nothing was forgotten: every rule has its tests.
 
 The tests of a rule are named after it: ``test_G_02_fires_when_…``. One kind makes it speak, one kind holds against it what must keep it
 quiet, and one sees it resolved, by name or as the last thing that a speaking test asserts. That they do what their names say is tried in
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from coordinator_model.rules import CATALOGUE
-from tests.coordinator_model.tests_of_rules import HERE, NAME, RESOLVED, RULE_IN_NAME, SPEAKS, TEST_FILES
+from tests.coordinator_model.tests_of_rules import NAME, RESOLVED, RULE_IN_NAME, SPEAKS, TEST_FILES
 
 QUIET = (
     "allow",
@@ -61,20 +61,3 @@ def test_each_rule_has_a_test_that_fires_it_one_that_keeps_it_quiet_and_one_that
 
 def test_every_test_that_is_named_after_a_rule_names_one_that_exists() -> None:
     assert {rule for rule, _, _ in TESTS} <= set(CATALOGUE)
-
-
-def test_each_scenario_of_the_list_that_concerns_classic_groups_is_a_test() -> None:
-    text = (HERE / "test_scenarios.py").read_text(encoding="utf-8")
-    named = re.findall(r"^def test_scenario_((?:\d{3}_)+)", text, re.MULTILINE)
-    numbers = [int(number) for name in named for number in name.split("_") if number]
-    assert sorted(numbers) == [*range(1, 116), *range(144, 154)]
-    assert not re.search(r"pytest\.(mark\.)?(skip|xfail)", text)
-
-
-def test_each_scenario_of_the_lists_that_concerns_groups_with_epochs_is_a_test() -> None:
-    text = (HERE / "test_epoch_scenarios.py").read_text(encoding="utf-8")
-    names = re.findall(r"^def test_(\w+)", text, re.MULTILINE)
-    listed = {int(number) for name in names for number in re.findall(r"(?:^|_)(1[1-4]\d)(?=_)", name)}
-    newer = {int(number) for name in names if "modern" in name for number in re.findall(r"_(\d\d)(?=_)", name)}
-    assert listed == set(range(116, 144))
-    assert newer == set(range(1, 68))

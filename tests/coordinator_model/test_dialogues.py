@@ -1,4 +1,4 @@
-"""What the reference coordinator of the consumer protocol answers, against the specification's scenarios."""
+"""What the reference coordinator of the consumer protocol answers, as scripted conversations have it."""
 
 from __future__ import annotations
 

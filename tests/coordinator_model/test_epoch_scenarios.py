@@ -1,7 +1,4 @@
-"""The golden scenarios of groups whose members have epochs, named after Kafka's own tests of its coordinator.
-
-``test_scenario_NNN`` is a scenario of the list that ``test_scenarios.py`` begins, ``modern_NN`` one of the list of the newer groups.
-"""
+"""Scenarios of groups whose members have epochs, as Kafka's own tests of its coordinator have them."""
 
 from __future__ import annotations
 
@@ -29,14 +26,14 @@ def silent(talk: Epochs, *but: str) -> None:
 # ---------------------------------------------------------------------------------------------------- reconciliation
 
 
-def test_scenario_127_modern_01_a_full_request_gets_the_whole_assignment(talk: Epochs) -> None:
+def test_a_full_request_gets_the_whole_assignment(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.full(a, 2, foo(0, 1), owned=foo(0, 1))
     silent(talk)
 
 
-def test_scenario_118_modern_02_partitions_go_from_two_members_to_a_third(talk: Epochs) -> None:
+def test_partitions_go_from_two_members_to_a_third(talk: Epochs) -> None:
     a, b, c = (talk.member(name) for name in "abc")
     talk.joins(a, 9, {"foo": (0, 1, 2), "bar": (0,)}, "foo", "bar")
     talk.joins(b, 10, {"foo": (3, 4, 5), "bar": (1, 2)}, "foo", "bar")
@@ -56,7 +53,7 @@ def test_scenario_118_modern_02_partitions_go_from_two_members_to_a_third(talk: 
     assert talk.group_json()["state"] == "Stable"
 
 
-def test_modern_03_a_grant_before_the_acknowledgement_is_two_owners(talk: Epochs) -> None:
+def test_a_grant_before_the_acknowledgement_is_two_owners(talk: Epochs) -> None:
     a, c = talk.member("a"), talk.member("c")
     talk.joins(a, 10, foo(0, 1, 2))
     talk.joins(c, 11, {})
@@ -68,7 +65,7 @@ def test_modern_03_a_grant_before_the_acknowledgement_is_two_owners(talk: Epochs
 
 
 @pytest.mark.parametrize("epoch", [11, 10], ids=["-4.1", "4.2-"])
-def test_modern_04_a_newer_target_takes_more_while_a_member_gives_up(talk: Epochs, epoch: int) -> None:
+def test_a_newer_target_takes_more_while_a_member_gives_up(talk: Epochs, epoch: int) -> None:
     a = talk.member("a")
     talk.joins(a, 10, foo(0, 1, 2))
     talk.joins(talk.member("b"), 11, {})
@@ -78,7 +75,7 @@ def test_modern_04_a_newer_target_takes_more_while_a_member_gives_up(talk: Epoch
     silent(talk)
 
 
-def test_scenario_119_modern_05_the_newest_rebalance_timeout_counts(talk: Epochs) -> None:
+def test_the_newest_rebalance_timeout_counts(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2), rt_ms=180_000)
     talk.joins(b, 3, {})
@@ -90,7 +87,7 @@ def test_scenario_119_modern_05_the_newest_rebalance_timeout_counts(talk: Epochs
     silent(talk, "R-14")
 
 
-def test_scenario_120_modern_06_who_does_not_give_up_is_removed(talk: Epochs) -> None:
+def test_who_does_not_give_up_is_removed(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
@@ -104,7 +101,7 @@ def test_scenario_120_modern_06_who_does_not_give_up_is_removed(talk: Epochs) ->
     assert talk.group_json()["rebalances"]["removed, did not give partitions up"] == 1
 
 
-def test_modern_07_who_should_have_been_removed_is_the_brokers_fault(talk: Epochs) -> None:
+def test_who_should_have_been_removed_is_the_brokers_fault(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
@@ -113,7 +110,7 @@ def test_modern_07_who_should_have_been_removed_is_the_brokers_fault(talk: Epoch
     assert (talk.the("R-14").severity, talk.the("R-14").blame) == (Severity.ERROR, Blame.BROKER)
 
 
-def test_scenario_130_modern_08_two_rounds_at_one_epoch_start_the_clock_twice(talk: Epochs) -> None:
+def test_two_rounds_at_one_epoch_start_the_clock_twice(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
@@ -124,7 +121,7 @@ def test_scenario_130_modern_08_two_rounds_at_one_epoch_start_the_clock_twice(ta
     silent(talk)
 
 
-def test_modern_09_a_repeated_list_with_the_partition_acknowledges_nothing(talk: Epochs) -> None:
+def test_a_repeated_list_with_the_partition_acknowledges_nothing(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(talk.member("b"), 3, {})
@@ -134,7 +131,7 @@ def test_modern_09_a_repeated_list_with_the_partition_acknowledges_nothing(talk:
     assert talk.group_json()["members"][0]["gives_up"] == 1
 
 
-def test_modern_10_a_smaller_subscription_takes_more_at_the_same_epoch(talk: Epochs) -> None:
+def test_a_smaller_subscription_takes_more_at_the_same_epoch(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 2, {"foo": (0, 1), "bar": (0,)}, "foo", "bar")
     talk.joins(talk.member("b"), 3, {})
@@ -145,7 +142,7 @@ def test_modern_10_a_smaller_subscription_takes_more_at_the_same_epoch(talk: Epo
     silent(talk, "E-09")
 
 
-def test_modern_11_a_release_in_one_frame(talk: Epochs) -> None:
+def test_a_release_in_one_frame(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
@@ -156,7 +153,7 @@ def test_modern_11_a_release_in_one_frame(talk: Epochs) -> None:
 
 
 @pytest.mark.parametrize("epoch", [3, 11])
-def test_modern_12_and_15_what_was_taken_comes_back(talk: Epochs, epoch: int) -> None:
+def test_what_was_taken_comes_back(talk: Epochs, epoch: int) -> None:
     a = talk.member("a")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(talk.member("b"), 3, {})
@@ -167,7 +164,7 @@ def test_modern_12_and_15_what_was_taken_comes_back(talk: Epochs, epoch: int) ->
 
 
 @pytest.mark.parametrize("newer", [True, False])
-def test_modern_13_topics_that_were_dropped(talk: Epochs, *, newer: bool) -> None:
+def test_topics_that_were_dropped(talk: Epochs, *, newer: bool) -> None:
     a = talk.member("a")
     talk.joins(a, 2, {"foo": (0,), "bar": (0,)}, "foo", "bar")
     if newer:
@@ -178,14 +175,14 @@ def test_modern_13_topics_that_were_dropped(talk: Epochs, *, newer: bool) -> Non
     silent(talk, *(["E-16"] if newer else []))
 
 
-def test_modern_14_a_state_that_a_newer_broker_wrote_makes_the_fence_less_certain(talk: Epochs) -> None:
+def test_a_state_that_a_newer_broker_wrote_makes_the_fence_less_certain(talk: Epochs) -> None:
     a = moved(talk, alone(talk))
     talk.refused(a, 110)
     silent(talk, "E-03")
     assert talk.the("E-03").certainty == "heuristic"
 
 
-def test_modern_16_within_the_assignment_interval_a_joiner_gets_nothing_yet(talk: Epochs) -> None:
+def test_within_the_assignment_interval_a_joiner_gets_nothing_yet(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))
     talk.joins(b, 2, {})
@@ -196,7 +193,7 @@ def test_modern_16_within_the_assignment_interval_a_joiner_gets_nothing_yet(talk
     silent(talk)
 
 
-def test_scenario_129_modern_17_an_assignor_that_fails_three_times(talk: Epochs) -> None:
+def test_an_assignor_that_fails_three_times(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(3):
         talk.refused(a, -1, text="Failed to compute a new target assignment for epoch 11: boom")
@@ -207,9 +204,7 @@ def test_scenario_129_modern_17_an_assignor_that_fails_three_times(talk: Epochs)
 
 
 @pytest.mark.parametrize("instance_id", [None, "i"])
-def test_scenario_117_modern_18_and_19_epochs_that_are_refused_and_the_one_that_is_tolerated(
-    talk: Epochs, instance_id: str | None
-) -> None:
+def test_epochs_that_are_refused_and_the_one_that_is_tolerated(talk: Epochs, instance_id: str | None) -> None:
     a = talk.member("a", instance_id)
     talk.joins(a, 99, foo(0, 1))
     talk.beats(a, 100)
@@ -220,7 +215,7 @@ def test_scenario_117_modern_18_and_19_epochs_that_are_refused_and_the_one_that_
 
 
 @pytest.mark.parametrize("owned", [foo(0, 1), None])
-def test_modern_20_a_reply_that_the_client_did_not_get(talk: Epochs, owned: dict[str, tuple[int, ...]] | None) -> None:
+def test_a_reply_that_the_client_did_not_get(talk: Epochs, owned: dict[str, tuple[int, ...]] | None) -> None:
     a = alone(talk)
     talk.beats(a, 3)
     if owned is None:
@@ -230,7 +225,7 @@ def test_modern_20_a_reply_that_the_client_did_not_get(talk: Epochs, owned: dict
     silent(talk)
 
 
-def test_modern_21_the_tolerance_ends_with_a_write_at_the_same_epoch(talk: Epochs) -> None:
+def test_the_tolerance_ends_with_a_write_at_the_same_epoch(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a, 3)
     talk.joins(talk.member("b"), 4, {})
@@ -240,7 +235,7 @@ def test_modern_21_the_tolerance_ends_with_a_write_at_the_same_epoch(talk: Epoch
 
 
 @pytest.mark.parametrize("accepted", [True, False], ids=["4.2-", "-4.1"])
-def test_modern_22_a_known_member_joins_again(talk: Epochs, *, accepted: bool) -> None:
+def test_a_known_member_joins_again(talk: Epochs, *, accepted: bool) -> None:
     a = alone(talk)
     if accepted:
         talk.joins(a, 2, foo(0, 1))
@@ -249,7 +244,7 @@ def test_modern_22_a_known_member_joins_again(talk: Epochs, *, accepted: bool) -
     silent(talk)
 
 
-def test_modern_23_a_join_settles_what_was_to_be_given_up(talk: Epochs) -> None:
+def test_a_join_settles_what_was_to_be_given_up(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 100, foo(0, 1, 2))
     talk.joins(b, 101, {})
@@ -260,7 +255,7 @@ def test_modern_23_a_join_settles_what_was_to_be_given_up(talk: Epochs) -> None:
     silent(talk)
 
 
-def test_modern_24_a_member_that_waits_joins_again(talk: Epochs) -> None:
+def test_a_member_that_waits_joins_again(talk: Epochs) -> None:
     _, b = pair(talk)
     talk.joins(b, 3, foo(2))
     talk.beats(b)
@@ -268,7 +263,7 @@ def test_modern_24_a_member_that_waits_joins_again(talk: Epochs) -> None:
 
 
 @pytest.mark.parametrize("error", [42, 128])
-def test_scenario_116_modern_25_malformed_requests_are_refused(talk: Epochs, error: int) -> None:
+def test_malformed_requests_are_refused(talk: Epochs, error: int) -> None:
     alone(talk)
     wrong = {"rebalance_timeout_ms": -1} if error == 42 else {"subscribed_topic_regex": "f(oo"}
     fields = {**talk.join_fields(), **wrong}
@@ -277,7 +272,7 @@ def test_scenario_116_modern_25_malformed_requests_are_refused(talk: Epochs, err
 
 
 @pytest.mark.parametrize("seconds", [50, 65])
-def test_scenario_121_modern_26_a_session_ends_unless_the_group_has_a_longer_one(talk: Epochs, seconds: int) -> None:
+def test_a_session_ends_unless_the_group_has_a_longer_one(talk: Epochs, seconds: int) -> None:
     a, b = pair(talk)
     talk.live([b], seconds)
     talk.beats(b, 4, foo(0, 1, 2))
@@ -287,7 +282,7 @@ def test_scenario_121_modern_26_a_session_ends_unless_the_group_has_a_longer_one
     assert talk.group_json()["rebalances"]["went silent"] == 1
 
 
-def test_modern_27_a_static_member_that_does_not_come_back(talk: Epochs) -> None:
+def test_a_static_member_that_does_not_come_back(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))
     talk.joins(b, 3, {})
@@ -298,7 +293,7 @@ def test_modern_27_a_static_member_that_does_not_come_back(talk: Epochs) -> None
     assert talk.group_json()["rebalances"]["did not come back"] == 1
 
 
-def test_scenario_124_125_modern_28_29_and_36_a_static_member_comes_back_to_what_it_had(talk: Epochs) -> None:
+def test_a_static_member_comes_back_to_what_it_had(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))
     talk.joins(b, 3, {})
@@ -313,7 +308,7 @@ def test_scenario_124_125_modern_28_29_and_36_a_static_member_comes_back_to_what
     assert talk.group_json()["generation"] == 3
 
 
-def test_modern_30_a_static_member_comes_back_with_other_topics(talk: Epochs) -> None:
+def test_a_static_member_comes_back_with_other_topics(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0, 1))
     talk.leaves(a, -2)
@@ -321,7 +316,7 @@ def test_modern_30_a_static_member_comes_back_with_other_topics(talk: Epochs) ->
     silent(talk)
 
 
-def test_scenario_122_modern_31_an_instance_id_that_is_held_for_longer_than_a_session(talk: Epochs) -> None:
+def test_an_instance_id_that_is_held_for_longer_than_a_session(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b", "i")
     talk.joins(a, 2, foo(0))
     for _ in range(30):
@@ -331,7 +326,7 @@ def test_scenario_122_modern_31_an_instance_id_that_is_held_for_longer_than_a_se
     silent(talk, "E-06")
 
 
-def test_scenario_123_modern_32_another_id_with_a_held_instance_id(talk: Epochs) -> None:
+def test_another_id_with_a_held_instance_id(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     talk.refused(talk.member("b", "i"), 82, epoch=2)
@@ -339,7 +334,7 @@ def test_scenario_123_modern_32_another_id_with_a_held_instance_id(talk: Epochs)
 
 
 @pytest.mark.parametrize("served", [False, True])
-def test_scenario_126_modern_33_a_leave_raises_the_epoch_and_ends_the_membership(talk: Epochs, *, served: bool) -> None:
+def test_a_leave_raises_the_epoch_and_ends_the_membership(talk: Epochs, *, served: bool) -> None:
     a, b = pair(talk)
     talk.leaves(a)
     talk.beats(b, 4, foo(0, 1, 2))
@@ -350,14 +345,14 @@ def test_scenario_126_modern_33_a_leave_raises_the_epoch_and_ends_the_membership
     silent(talk, *(["E-14"] if served else []))
 
 
-def test_scenario_128_modern_34_a_full_group(talk: Epochs) -> None:
+def test_a_full_group(talk: Epochs) -> None:
     a, _ = pair(talk)
     talk.refused_join(talk.member("c"), 81)
     talk.beats(a)
     silent(talk)
 
 
-def test_modern_35_the_first_version_leaves_the_id_to_the_broker(talk: Epochs) -> None:
+def test_the_first_version_leaves_the_id_to_the_broker(talk: Epochs) -> None:
     alone(talk)
     b = talk.member("b")
     b.member_id = ""
@@ -368,7 +363,7 @@ def test_modern_35_the_first_version_leaves_the_id_to_the_broker(talk: Epochs) -
     silent(talk, "E-05")
 
 
-def test_modern_37_a_static_leave_without_its_instance_id_holds_the_slot(talk: Epochs) -> None:
+def test_a_static_leave_without_its_instance_id_holds_the_slot(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     a.instance_id = None
@@ -376,7 +371,7 @@ def test_modern_37_a_static_leave_without_its_instance_id_holds_the_slot(talk: E
     silent(talk, "E-19")
 
 
-def test_modern_38_an_instance_id_may_be_left_out_once_it_was_said(talk: Epochs) -> None:
+def test_an_instance_id_may_be_left_out_once_it_was_said(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     a.instance_id = None
@@ -384,7 +379,7 @@ def test_modern_38_an_instance_id_may_be_left_out_once_it_was_said(talk: Epochs)
     silent(talk)
 
 
-def test_modern_39_a_callback_that_always_throws(talk: Epochs) -> None:
+def test_a_callback_that_always_throws(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))
     talk.joins(b, 3, {})
@@ -395,7 +390,7 @@ def test_modern_39_a_callback_that_always_throws(talk: Epochs) -> None:
     silent(talk, "R-14")
 
 
-def test_modern_40_the_coordinator_moves_while_a_member_gives_up(talk: Epochs) -> None:
+def test_the_coordinator_moves_while_a_member_gives_up(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))
     talk.joins(b, 3, {})
@@ -411,7 +406,7 @@ def test_modern_40_the_coordinator_moves_while_a_member_gives_up(talk: Epochs) -
 # ---------------------------------------------------------------------------------------------------- patterns, commits
 
 
-def test_modern_41_and_42_a_pattern_is_resolved_later_and_changed(talk: Epochs) -> None:
+def test_a_pattern_is_resolved_later_and_changed(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 1, {}, subscribed_topic_names=None, subscribed_topic_regex="foo.*")
     talk.beats(a)
@@ -422,7 +417,7 @@ def test_modern_41_and_42_a_pattern_is_resolved_later_and_changed(talk: Epochs) 
     assert talk.group_json()["rebalances"]["topics, a pattern or the configuration changed"] == 1
 
 
-def test_modern_43_a_pattern_without_rights_gets_nothing_for_ever(talk: Epochs) -> None:
+def test_a_pattern_without_rights_gets_nothing_for_ever(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 1, {}, subscribed_topic_names=None, subscribed_topic_regex="foo.*")
     talk.live([a], 600)
@@ -430,16 +425,14 @@ def test_modern_43_a_pattern_without_rights_gets_nothing_for_ever(talk: Epochs) 
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(11, 113), (10, 0), (7, 0), (6, 113)])
-def test_scenario_131_modern_44_45_and_46_commits_at_epochs_since_the_partition_was_assigned(
-    talk: Epochs, epoch: int, error: int
-) -> None:
+def test_commits_at_epochs_since_the_partition_was_assigned(talk: Epochs, epoch: int, error: int) -> None:
     a = alone(talk, 7)
     talk.beats(a, 10)
     talk.commits(a, error, epoch=epoch)
     silent(talk)
 
 
-def test_scenario_132_modern_47_an_operator_commits_into_an_empty_group(talk: Epochs) -> None:
+def test_an_operator_commits_into_an_empty_group(talk: Epochs) -> None:
     a = alone(talk)
     talk.leaves(a)
     tool = talk.client("tool")
@@ -458,7 +451,7 @@ def mixed(talk: Epochs) -> tuple[Client, Client, Client]:
     return a, b, new
 
 
-def test_scenario_133_141_modern_48_a_stable_classic_group_is_upgraded(talk: Epochs) -> None:
+def test_a_stable_classic_group_is_upgraded(talk: Epochs) -> None:
     a, b, _ = mixed(talk)
     talk.heartbeat(a, 27)
     talk.classic_join(a, 4)
@@ -469,7 +462,7 @@ def test_scenario_133_141_modern_48_a_stable_classic_group_is_upgraded(talk: Epo
     assert talk.group_json()["group_type"] == "consumer"
 
 
-def test_scenario_134_135_140_modern_49_parked_requests_are_answered_when_the_group_is_upgraded(talk: Epochs) -> None:
+def test_parked_requests_are_answered_when_the_group_is_upgraded(talk: Epochs) -> None:
     a, b = settled(talk)
     join, sync = talk.ask_join(a), talk.ask(b, talk.sync_request(b, []))
     talk.joins(talk.member("new"), 4, {})
@@ -478,14 +471,14 @@ def test_scenario_134_135_140_modern_49_parked_requests_are_answered_when_the_gr
     silent(talk, "P-12")
 
 
-def test_modern_50_an_upgrade_that_is_refused_says_why(talk: Epochs) -> None:
+def test_an_upgrade_that_is_refused_says_why(talk: Epochs) -> None:
     settled(talk)
     talk.refused_join(talk.member("new"), 69, text="Cannot upgrade: the assignment holds user data")
     silent(talk, "E-10")
     assert "user data" in talk.the("E-10").summary
 
 
-def test_scenario_139_modern_51_and_52_classic_members_reconcile_with_generations_that_repeat(talk: Epochs) -> None:
+def test_classic_members_reconcile_with_generations_that_repeat(talk: Epochs) -> None:
     a, _, new = mixed(talk)
     for generation in (3, 4, 4):
         talk.heartbeat(a, 27)
@@ -495,7 +488,7 @@ def test_scenario_139_modern_51_and_52_classic_members_reconcile_with_generation
     silent(talk, "P-12")
 
 
-def test_scenario_142_modern_53_a_classic_member_that_does_not_join_again_is_removed(talk: Epochs) -> None:
+def test_a_classic_member_that_does_not_join_again_is_removed(talk: Epochs) -> None:
     a, b, new = mixed(talk)
     for _ in range(5):
         talk.heartbeat(a, 27)
@@ -508,9 +501,7 @@ def test_scenario_142_modern_53_a_classic_member_that_does_not_join_again_is_rem
 
 
 @pytest.mark.parametrize("how", ["leaves", "expires"])
-def test_scenario_137_modern_54_the_last_member_of_the_new_protocol_goes_and_the_group_is_classic_again(
-    talk: Epochs, how: str
-) -> None:
+def test_the_last_member_of_the_new_protocol_goes_and_the_group_is_classic_again(talk: Epochs, how: str) -> None:
     a, b, new = mixed(talk)
     if how == "leaves":
         talk.leaves(new)
@@ -525,7 +516,7 @@ def test_scenario_137_modern_54_the_last_member_of_the_new_protocol_goes_and_the
     assert [member["member_id"] for member in content["members"]] == [a.member_id, b.member_id]
 
 
-def test_scenario_138_modern_55_the_last_static_member_is_replaced_by_a_classic_one(talk: Epochs) -> None:
+def test_the_last_static_member_is_replaced_by_a_classic_one(talk: Epochs) -> None:
     new = talk.member("new", "i")
     talk.joins(new, 4, foo(0))
     talk.leaves(new, -2)
@@ -538,13 +529,13 @@ def test_scenario_138_modern_55_the_last_static_member_is_replaced_by_a_classic_
     silent(talk)
 
 
-def test_scenario_143_modern_56_a_policy_that_forbids_it(talk: Epochs) -> None:
+def test_a_policy_that_forbids_it(talk: Epochs) -> None:
     alone(talk)
     talk.refuse_join(talk.ask_join(talk.client("classic")), 23)
     silent(talk)
 
 
-def test_scenario_136_empty_groups_are_converted_and_begin_anew(talk: Epochs) -> None:
+def test_empty_groups_are_converted_and_begin_anew(talk: Epochs) -> None:
     a, b = settled(talk)
     talk.leave(a)
     talk.leave(b)
@@ -560,7 +551,7 @@ def test_scenario_136_empty_groups_are_converted_and_begin_anew(talk: Epochs) ->
 # ---------------------------------------------------------------------------------------------------- share groups
 
 
-def test_modern_57_a_share_group_gets_its_partitions_later(talk: Epochs) -> None:
+def test_a_share_group_gets_its_partitions_later(talk: Epochs) -> None:
     a = talk.member("a")
     for epoch, returned, numbers in ((0, 1, ()), (1, 1, None), (1, 2, (0, 1))):
         talk.wait(20)
@@ -577,7 +568,7 @@ def test_modern_57_a_share_group_gets_its_partitions_later(talk: Epochs) -> None
     assert (talk.group_json()["group_type"], talk.group_json()["generation"]) == ("share", 2)
 
 
-def test_modern_58_the_epoch_of_a_share_group_does_not_rise_with_each_heartbeat() -> None:
+def test_the_epoch_of_a_share_group_does_not_rise_with_each_heartbeat() -> None:
     """KAFKA-20291, before 4.3: it does."""
     talk = Shares()
     a, b = talk.member("a"), talk.member("b")
@@ -594,7 +585,7 @@ def test_modern_58_the_epoch_of_a_share_group_does_not_rise_with_each_heartbeat(
     assert talk.rules() == ["R-16"]
 
 
-def test_modern_59_a_heartbeat_of_another_type_is_refused_with_the_types_name(talk: Epochs) -> None:
+def test_a_heartbeat_of_another_type_is_refused_with_the_types_name(talk: Epochs) -> None:
     alone(talk)
     request = wire.ShareGroupHeartbeatRequest(group_id="g", member_id="x", member_epoch=0, subscribed_topic_names=("foo",))
     talk.call(
@@ -617,7 +608,7 @@ def streams_pair(talk: Streams) -> tuple[Client, Client]:
     return a, b
 
 
-def test_modern_60_tasks_move_like_partitions() -> None:
+def test_tasks_move_like_partitions() -> None:
     talk = Streams()
     a, b = streams_pair(talk)
     talk.settle()
@@ -629,7 +620,7 @@ def test_modern_60_tasks_move_like_partitions() -> None:
     assert (talk.group_json()["group_type"], talk.group_json()["state"], talk.group_json()["waits"]) == ("streams", "Stable", [])
 
 
-def test_modern_61_the_first_assignment_of_a_new_group_is_delayed() -> None:
+def test_the_first_assignment_of_a_new_group_is_delayed() -> None:
     talk = Streams()
     a = talk.member("a")
     talk.enters(a, 1, (), (5, "Assignment delayed due to the configured initial rebalance delay."))
@@ -640,7 +631,7 @@ def test_modern_61_the_first_assignment_of_a_new_group_is_delayed() -> None:
 
 
 @pytest.mark.parametrize("code", [1, 2, 3])
-def test_modern_62_topics_that_are_missing_or_do_not_fit_are_named(code: int) -> None:
+def test_topics_that_are_missing_or_do_not_fit_are_named(code: int) -> None:
     talk = Streams()
     a = talk.member("a")
     talk.enters(a, 1, (), (code, "payments"))
@@ -651,7 +642,7 @@ def test_modern_62_topics_that_are_missing_or_do_not_fit_are_named(code: int) ->
     assert "payments" in talk.the("R-19").summary
 
 
-def test_modern_63_a_member_with_an_older_topology_gets_no_tasks() -> None:
+def test_a_member_with_an_older_topology_gets_no_tasks() -> None:
     talk = Streams()
     a, old = talk.member("a"), talk.member("old")
     talk.enters(a, 10, (0, 1), topology=1)
@@ -664,7 +655,7 @@ def test_modern_63_a_member_with_an_older_topology_gets_no_tasks() -> None:
 
 
 @pytest.mark.parametrize("leaves", ["on", "off"])
-def test_modern_64_a_member_asks_the_application_to_stop(leaves: str) -> None:
+def test_a_member_asks_the_application_to_stop(leaves: str) -> None:
     talk = Streams()
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0,))
@@ -678,7 +669,7 @@ def test_modern_64_a_member_asks_the_application_to_stop(leaves: str) -> None:
     assert (talk.the("R-20").severity, talk.the("R-20").member_id) == (Severity.INFO, "a-id")
 
 
-def test_modern_65_the_epoch_before_is_tolerated_with_tasks_that_the_member_has() -> None:
+def test_the_epoch_before_is_tolerated_with_tasks_that_the_member_has() -> None:
     talk = Streams()
     a = talk.member("a")
     talk.enters(a, 99, (0, 1))
@@ -690,7 +681,7 @@ def test_modern_65_the_epoch_before_is_tolerated_with_tasks_that_the_member_has(
     silent(talk, "E-08")  # of the task that it was never given
 
 
-def test_modern_65_a_stale_epoch_without_its_tasks_must_be_refused() -> None:
+def test_a_stale_epoch_without_its_tasks_must_be_refused() -> None:
     talk = Streams()
     a = talk.member("a")
     talk.enters(a, 99, (0, 1))
@@ -700,7 +691,7 @@ def test_modern_65_a_stale_epoch_without_its_tasks_must_be_refused() -> None:
     silent(talk, "E-04")
 
 
-def test_modern_66_a_full_request_of_a_streams_member_may_be_answered_without_tasks() -> None:
+def test_a_full_request_of_a_streams_member_may_be_answered_without_tasks() -> None:
     talk = Streams()
     a = talk.member("a")
     talk.enters(a, 2, (0, 1))
@@ -708,7 +699,7 @@ def test_modern_66_a_full_request_of_a_streams_member_may_be_answered_without_ta
     silent(talk)
 
 
-def test_modern_67_an_empty_streams_group_becomes_classic() -> None:
+def test_an_empty_streams_group_becomes_classic() -> None:
     """Since 4.2; the first answer gives the member its id."""
     talk = Streams()
     a = talk.member("a")
@@ -722,7 +713,7 @@ def test_modern_67_an_empty_streams_group_becomes_classic() -> None:
     assert talk.group_json()["group_type"] == "classic"
 
 
-def test_modern_67_a_streams_group_with_members_refuses_a_classic_one() -> None:
+def test_a_streams_group_with_members_refuses_a_classic_one() -> None:
     talk = Streams()
     a = talk.member("a")
     talk.enters(a, 2, (0, 1))

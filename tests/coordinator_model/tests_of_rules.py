@@ -9,12 +9,11 @@ from pathlib import Path
 
 from coordinator_model.rules import CATALOGUE, Rule
 
-HERE = Path(__file__).parent
 SPEAKS = ("fires", "warns", "notes", "tells", "documents", "names", "quotes", "infers")
 RESOLVED = ("resolves", "is_resolved", "is_over")
 NAME = re.compile(r"test_((?:[A-Z]_\d\d_(?:and_)?)+)(\w+)")
 RULE_IN_NAME = re.compile(r"[A-Z]_\d\d")
-TEST_FILES = tuple(path for path in sorted((HERE / "rules").glob("test_*.py")) if path.stem != "test_switched_off")
+TEST_FILES = tuple(path for path in sorted((Path(__file__).parent / "rules").glob("test_*.py")) if path.stem != "test_switched_off")
 
 
 def functions_of_rules() -> Iterator[tuple[str, Rule, bool, Callable[..., None]]]:

@@ -1,6 +1,6 @@
 """A group of the consumer protocol (KIP-848) as the coordinator of Kafka 4.x keeps it: members, epochs, targets, reconciliation.
 
-Written from the specification and from what running brokers answer; it shares no code with the model. ``Reconciliation`` follows the
+Written from the KIP, Kafka's source and what running brokers answer; it shares no code with the model. ``Reconciliation`` follows the
 broker's table row by row, and differs by release where brokers differ.
 """
 

@@ -1,4 +1,4 @@
-"""The conversations that the specification lists, by its numbers (part D of the text on consumer, share and streams groups).
+"""Scripted conversations with the coordinator of a consumer group.
 
 Each is held with the reference in the test suite, and with running brokers by ``make dialogues``: the broker is right.
 """
@@ -6,14 +6,14 @@ Each is held with the reference in the test suite, and with running brokers by `
 from __future__ import annotations
 
 DIALOGUES: dict[str, str] = {
-    "1 full response": """
+    "full response": """
         m1 0 => e2:6
         m1 2 => e2
         m1 2 full tp=told => e2:6
         m1 2 full tp= => e2:6       # full also when it says that it holds nothing
         m1 2 tp=told => e2
     """,
-    "2 reconciliation": """
+    "reconciliation": """
         m1 0 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -35,7 +35,7 @@ DIALOGUES: dict[str, str] = {
         m2 3 tp=told => e4
         m3 4 => e4:2
     """,
-    "4 a further target takes more": """
+    "a further target takes more": """
         m1 0 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -45,7 +45,7 @@ DIALOGUES: dict[str, str] = {
         m1 2 tp=told => e2:2; <4.2: =e2:2    # stays at its epoch, or one above it before 4.2
         m1 2 tp=told => e4; <4.2: =e3
     """,
-    "5 the rebalance timeout last sent counts": """
+    "the rebalance timeout last sent counts": """
         m1 0 rt=60000 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -55,7 +55,7 @@ DIALOGUES: dict[str, str] = {
         wait 2000
         m1 3 => e3
     """,
-    "6 a revocation that never comes": """
+    "a revocation that never comes": """
         m1 0 rt=3000 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -69,7 +69,7 @@ DIALOGUES: dict[str, str] = {
         wait 1100
         m1 0 => e5:0
     """,
-    "9 what is to be given up is still held": """
+    "what is to be given up is still held": """
         m1 0 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -78,7 +78,7 @@ DIALOGUES: dict[str, str] = {
         m1 2 full tp=before => e2:3
         m1 2 tp=told => e3
     """,
-    "10 a smaller subscription while something is to be given up": """
+    "a smaller subscription while something is to be given up": """
         m1 0 names=t,u => e2:12
         wait 1100
         m2 0 names=t => e3:0
@@ -87,13 +87,13 @@ DIALOGUES: dict[str, str] = {
         m1 2 names=t => e2:0; <4.2: =e1
         m1 2 tp=told => e4:3; <4.2: =e2:0
     """,
-    "11 released in one frame": """
+    "released in one frame": """
         m1 0 => e2:6
         wait 1100
         m2 0 => e3:0
         m1 2 tp=3 => e3:3; <4.3: =e2:3
     """,
-    "12 taken and given back": """
+    "taken and given back": """
         m1 0 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -103,20 +103,20 @@ DIALOGUES: dict[str, str] = {
         wait 1100
         m1 2 tp=told => e4:6
     """,
-    "13 a topic is dropped": """
+    "a topic is dropped": """
         m1 0 names=t,u => e2:12
         wait 1100
         m1 2 names=t => e2:6
         m1 2 tp=told => e3
     """,
-    "16 the assignment interval": """
+    "the assignment interval": """
         m1 0 => e2:6
         m2 0 => e2:0; <4.3: =e2:0
         wait 1100
         m2 2 exact => e3; <4.3: =e2
         m1 2 => e2:3
     """,
-    "18 epochs of a member": """
+    "epochs of a member": """
         m1 0 => e2:6
         wait 1100
         m1 2 names=t,u => e3:12
@@ -127,7 +127,7 @@ DIALOGUES: dict[str, str] = {
         m1 1 exact tp= => 110; <4.3: =e2
         m1 3 => e3
     """,
-    "19 epochs of a static member": """
+    "epochs of a static member": """
         m1 0 i=i1 => e2:6
         wait 1100
         m1 2 i=i1 names=t,u => e3:12
@@ -138,7 +138,7 @@ DIALOGUES: dict[str, str] = {
         m1 3 i=i2 => 25
         m2 3 i=i1 => 82
     """,
-    "21 the epoch before the last write": """
+    "the epoch before the last write": """
         m1 0 => e2:6
         wait 1100
         m1 2 names=t,u => e3:12
@@ -148,7 +148,7 @@ DIALOGUES: dict[str, str] = {
         m1 2 tp=2 => 110
         m1 3 tp=told => e4
     """,
-    "22 joins again while it is stable": """
+    "joins again while it is stable": """
         m1 0 => e2:6
         m1 0 => e2:6
         wait 1100
@@ -156,7 +156,7 @@ DIALOGUES: dict[str, str] = {
         m1 2 tp=3 => e3:3; <4.3: =e2:3
         m1 0 => e3:3; <4.2: =110
     """,
-    "23 joins again while something is to be given up": """
+    "joins again while something is to be given up": """
         m1 0 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -164,7 +164,7 @@ DIALOGUES: dict[str, str] = {
         m1 0 => e3:3; <4.2: =110
         m2 3 => e3:3; <4.2: =e2
     """,
-    "24 joins again while others hold what it is to have": """
+    "joins again while others hold what it is to have": """
         m1 0 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -173,7 +173,7 @@ DIALOGUES: dict[str, str] = {
         m1 2 tp=told => e3
         m2 0 => e3:3; <4.2: =110
     """,
-    "25 malformed": """
+    "malformed": """
         m1 0 rt=-1 => 42
         m1 0 tp=none => 42
         m1 0 tp=alien => 42
@@ -190,17 +190,17 @@ DIALOGUES: dict[str, str] = {
         m1 0 assignor=range => e2:6
         m2 0 regex=^t.*( => 128
     """,
-    "25 a subscription to nothing": """
+    "a subscription to nothing": """
         m1 0 names= => =e1:0
         m2 0 regex= => =e1:0
     """,
-    "25 malformed, version 0": """
+    "malformed, version 0": """
         m1 5 id= v=0 => 42
         m1 -1 id= v=0 => 42
         m1 0 rt=-1 v=0 => 42
         m1 0 id= v=0 => e2:6
     """,
-    "26 the session": """
+    "the session": """
         m1 0 => e2:6
         wait 4000
         m1 2 => e2
@@ -210,7 +210,7 @@ DIALOGUES: dict[str, str] = {
         m1 2 => 25
         m1 0 => e4:6
     """,
-    "27 a static member that does not come back": """
+    "a static member that does not come back": """
         m1 0 i=i1 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -224,7 +224,7 @@ DIALOGUES: dict[str, str] = {
         m2 3 => e4:6
         m1 3 i=i1 => 25
     """,
-    "28 a static member is away for a while": """
+    "a static member is away for a while": """
         m1 0 i=i1 => e2:6
         m1 -2 i=i1 => e-2
         m1 2 i=i1 => 110
@@ -234,13 +234,13 @@ DIALOGUES: dict[str, str] = {
         m1 -1 i=i1 => 82
         m2 -1 i=i1 => e-1
     """,
-    "30 a static member comes back with another subscription": """
+    "a static member comes back with another subscription": """
         m1 0 i=i1 => e2:6
         m1 -2 i=i1 => e-2
         wait 1100
         m2 0 i=i1 names=t,u => e3:12
     """,
-    "31 an instance id in use": """
+    "an instance id in use": """
         m1 0 i=i1 => e2:6
         m2 0 i=i1 => 111
         m1 0 i=i1 => 111
@@ -248,14 +248,14 @@ DIALOGUES: dict[str, str] = {
         wait 6500
         m2 0 i=i1 => e4:6
     """,
-    "32 fenced": """
+    "fenced": """
         m1 0 i=i1 => e2:6
         m2 2 i=i1 => 82
         m2 -1 i=i1 => 82
         m2 -2 i=i1 => 82
         m2 -2 i=other => 25
     """,
-    "33 a member leaves": """
+    "a member leaves": """
         m1 0 => e2:6
         m1 -1 => e-1
         m1 2 => 25
@@ -264,7 +264,7 @@ DIALOGUES: dict[str, str] = {
         m2 0 => e4:6
         m3 5 => 25
     """,
-    "33 whoever leaves is not asked for its epoch": """
+    "a member that leaves is not asked for its epoch": """
         m1 0 => e2:6
         wait 1100
         m2 0 => e3:0
@@ -273,7 +273,7 @@ DIALOGUES: dict[str, str] = {
         wait 1100
         m2 3 => e4:6
     """,
-    "34 the group is full": """
+    "the group is full": """
         m1 0 => e2:6
         m2 0 i=i2
         m3 0
@@ -287,30 +287,30 @@ DIALOGUES: dict[str, str] = {
         m2 -2 i=i2 => e-2
         m6 0 i=i2 => e5:0; <4.4: 81
     """,
-    "35 ids": """
+    "ids": """
         m1 0 id= => 42
         m1 0 id=mine => e2:6
     """,
-    "37 a static leave without its instance id": """
+    "a static leave without its instance id": """
         m1 0 i=i1 => e2:6
         m1 -2 => 42
         m2 0 i=i1 => 111
     """,
-    "40 nothing is known of the group": """
+    "nothing is known of the group": """
         m1 5 => 69
         m1 -1 => 69
         m1 -2 i=i1 => 69
         m1 C 5 held => 69
         m1 H => 25
     """,
-    "41 a pattern": """
+    "a pattern": """
         m1 0 regex=^t.* => =e1:0
         wait 1500
         m1 1 exact => =e2:6
         wait 1100
         m1 2 exact names=u regex= => =e2:0
     """,
-    "44 commits by epoch": """
+    "commits by epoch": """
         m1 0 => e2:6
         m1 C 2 held => 0
         m1 C 9 held => 113
@@ -328,13 +328,13 @@ DIALOGUES: dict[str, str] = {
         m3 C 3 held => 25
         m1 C -1 held => 113
     """,
-    "47 commits of an administrator": """
+    "commits of an administrator": """
         m1 0 => e2:6
         m2 C -1 held id= => 25
         m1 -1 => e-1
         m2 C -1 held id= => 0
     """,
-    "48 a classic group is upgraded": """
+    "a classic group is upgraded": """
         m1 J => 79
         m1 J => g1*
         m1 Y lead => y6
@@ -357,7 +357,7 @@ DIALOGUES: dict[str, str] = {
         m1 J type=connect => 23
         m1 J names=t,u own => g2~
     """,
-    "49 a member that is held is told to join again": """
+    "a held member is asked to join again": """
         m1 J => 79
         m1 J => g1*
         m1 Y lead => y6
@@ -368,14 +368,14 @@ DIALOGUES: dict[str, str] = {
         m2 ? => 27
         m2 J => g2~
     """,
-    "50 a custom assignor is not upgraded": """
+    "a custom assignor is not upgraded": """
         m1 J => 79
         m1 J => g1*
         m1 Y lead userdata => y6
         m2 0 => 69
         m1 H => 0
     """,
-    "52 an eager member of a mixed group": """
+    "an eager member of a mixed group": """
         m1 J => 79
         m1 J => g1*
         m1 Y lead => y6
@@ -385,7 +385,7 @@ DIALOGUES: dict[str, str] = {
         m1 Y => y3
         m2 2 exact => =e2:3
     """,
-    "53 a classic member that does not join again": """
+    "a classic member that does not join again": """
         m1 J rt=3000 => 79
         m1 J rt=3000 => g1*
         m1 Y lead => y6
@@ -397,7 +397,7 @@ DIALOGUES: dict[str, str] = {
         m1 H => 25
         m2 2 exact => =e3:6
     """,
-    "54 the last member of the consumer protocol leaves": """
+    "the last member of the consumer protocol leaves": """
         m1 J => 79
         m1 J => g1*
         m1 Y lead => y6
@@ -413,7 +413,7 @@ DIALOGUES: dict[str, str] = {
         m1 Y lead => y6
         m2 2 exact => 69
     """,
-    "55 the last member of the consumer protocol is replaced": """
+    "the last member of the consumer protocol is replaced": """
         m1 J i=i1 => g1*
         m1 Y i=i1 lead => y6
         m2 0 i=i2 => =e2:0
@@ -426,14 +426,14 @@ DIALOGUES: dict[str, str] = {
         m3 Y i=i2 => y3
         m1 H i=i1 => 0
     """,
-    "55 an upgrade by replacement": """
+    "an upgrade by replacement": """
         m1 J i=i1 => g1*
         m1 Y i=i1 lead => y6
         m2 0 i=i1 => =e1:6
         m2 1 exact => =e1
         m1 H i=i1 => 82
     """,
-    "56 classic requests in a group of the consumer protocol": """
+    "classic requests in a group of the consumer protocol": """
         m1 0 => e2:6
         m2 J => 79
         m2 J => g2~; <4.3: g2~
@@ -442,7 +442,7 @@ DIALOGUES: dict[str, str] = {
         m1 Y g=2 => 25
         m1 L => 0
     """,
-    "56 empty groups convert": """
+    "empty groups convert": """
         m1 0 => e2:6
         m1 -1 => e-1
         m2 J => 79
@@ -450,7 +450,7 @@ DIALOGUES: dict[str, str] = {
         m2 L => 0
         m1 0 => e2:6
     """,
-    "56 an administrator removes the member": """
+    "an administrator removes the member": """
         m1 0 => e2:6
         m2 L whom=m1 => 0
         m1 2 => 25

@@ -1,6 +1,6 @@
 """A lawful coordinator of a share group (KIP-932): members, epochs, targets; nobody owns anything alone, so nothing is revoked.
 
-Written from the specification and from what running brokers answer; it shares no code with the model.
+Written from the KIP, Kafka's source and what running brokers answer; it shares no code with the model.
 """
 
 from __future__ import annotations

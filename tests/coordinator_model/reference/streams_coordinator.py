@@ -1,6 +1,6 @@
 """A lawful coordinator of a Streams group (KIP-1071): members, epochs, active tasks, and the statuses that say why there are none.
 
-Written from the specification and from what running brokers answer; it shares no code with the model. Tasks are reconciled as the
+Written from the KIP, Kafka's source and what running brokers answer; it shares no code with the model. Tasks are reconciled as the
 partitions of a consumer group were before 4.2: after an acknowledgement that is followed by a further one, the epoch rises by one.
 """
 

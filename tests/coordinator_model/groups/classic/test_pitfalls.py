@@ -22,7 +22,7 @@ def ask_heartbeat(talk: Conversation, client: Client, generation: int) -> Asked:
     return talk.ask(client, wire.HeartbeatRequest(group_id="g", generation_id=generation, member_id=client.member_id))
 
 
-def test_pitfall_1_absence_may_judge_and_never_adopts(talk: Conversation) -> None:
+def test_absence_may_judge_and_never_adopts(talk: Conversation) -> None:
     """A commit succeeds in Stable and in PreparingRebalance. What shows the join phase is captured after it."""
     a, b = settled(talk)
     with verdicts() as found:
@@ -34,7 +34,7 @@ def test_pitfall_1_absence_may_judge_and_never_adopts(talk: Conversation) -> Non
 
 
 @pytest.mark.parametrize("loads", [True, False])
-def test_pitfall_2_a_breach_waits_for_the_frames_that_may_be_late(talk: Conversation, *, loads: bool) -> None:
+def test_a_breach_waits_for_the_frames_that_may_be_late(talk: Conversation, *, loads: bool) -> None:
     a, b = at_generation_4(talk)
     talk.heartbeat(a, generation=3)
     assert talk.rules() == []
@@ -44,7 +44,7 @@ def test_pitfall_2_a_breach_waits_for_the_frames_that_may_be_late(talk: Conversa
     assert talk.rules() == ([] if loads else ["G-02"])
 
 
-def test_pitfall_2_the_end_of_all_connections_counts_by_its_capture_time(talk: Conversation) -> None:
+def test_the_end_of_all_connections_counts_by_its_capture_time(talk: Conversation) -> None:
     """Nobody was given an assignment, so a coordinator that restarted while nobody was connected does not know the generation."""
     a, b = settled(talk)
     talk.join_all([a, b], 4)
@@ -57,9 +57,7 @@ def test_pitfall_2_the_end_of_all_connections_counts_by_its_capture_time(talk: C
 
 
 @pytest.mark.parametrize(("said", "unlawful"), [(True, 0), (False, 1)])
-def test_pitfall_3_loading_is_a_phase_in_which_heartbeats_succeed_unchecked(
-    talk: Conversation, *, said: bool, unlawful: int
-) -> None:
+def test_loading_is_a_phase_in_which_heartbeats_succeed_unchecked(talk: Conversation, *, said: bool, unlawful: int) -> None:
     a, b = at_generation_4(talk)
     if said:
         talk.refuse_join(talk.ask_join(b), 14)
@@ -68,7 +66,7 @@ def test_pitfall_3_loading_is_a_phase_in_which_heartbeats_succeed_unchecked(
     assert len(found) == unlawful
 
 
-def test_pitfall_4_a_late_answer_of_the_coordinator_before_is_not_judged_by_its_successor(talk: Conversation) -> None:
+def test_a_late_answer_of_the_coordinator_before_is_not_judged_by_its_successor(talk: Conversation) -> None:
     a, b = at_generation_4(talk)
     late = ask_heartbeat(talk, b, 3)
     talk.heartbeat(a, 16)
@@ -77,7 +75,7 @@ def test_pitfall_4_a_late_answer_of_the_coordinator_before_is_not_judged_by_its_
     assert found == []
 
 
-def test_pitfall_4_a_new_coordinator_starts_from_what_was_written(talk: Conversation) -> None:
+def test_a_new_coordinator_starts_from_what_was_written(talk: Conversation) -> None:
     """Generation 4 was never synced, so the log has generation 3."""
     a, b = settled(talk)
     talk.join_all([a, b], 4)
@@ -93,7 +91,7 @@ def test_pitfall_4_a_new_coordinator_starts_from_what_was_written(talk: Conversa
 
 
 @pytest.mark.parametrize("how", ["answered at once", "static member replaced", "join phase ended"])
-def test_pitfall_5_only_the_end_of_a_join_phase_starts_the_sessions_of_others_anew(talk: Conversation, how: str) -> None:
+def test_only_the_end_of_a_join_phase_starts_the_sessions_of_others_anew(talk: Conversation, how: str) -> None:
     """A member that says nothing for 13.5 s has lost its session of 10 s, unless something started it anew."""
     leader, follower, static, silent = (talk.client(name) for name in ("a", "b", "one", "z"))
     static.instance_id, silent.instance_id = "i", "j"
@@ -119,7 +117,7 @@ def test_pitfall_5_only_the_end_of_a_join_phase_starts_the_sessions_of_others_an
     assert ("T-02" in talk.rules()) == (how != "join phase ended")
 
 
-def test_pitfall_6_a_request_behind_a_held_one_may_act_after_its_connection_ended(talk: Conversation) -> None:
+def test_a_request_behind_a_held_one_may_act_after_its_connection_ended(talk: Conversation) -> None:
     """The coordinator reads b's LeaveGroup once it has answered b's JoinGroup, which it held when b hung up."""
     a, b = settled(talk)
     again = b.reconnected()
@@ -138,7 +136,7 @@ def test_pitfall_6_a_request_behind_a_held_one_may_act_after_its_connection_ende
     assert talk.rules() == []
 
 
-def test_pitfall_6_a_removal_may_act_after_the_connection_of_who_asked_for_it_ended(talk: Conversation) -> None:
+def test_a_removal_may_act_after_the_connection_of_who_asked_for_it_ended(talk: Conversation) -> None:
     """An operator removes a member, and does not wait for the answer."""
     a, b = settled(talk)
     live(talk, [a, b], 3)
@@ -151,7 +149,7 @@ def test_pitfall_6_a_removal_may_act_after_the_connection_of_who_asked_for_it_en
     assert talk.rules() == []
 
 
-def test_pitfall_7_a_join_that_is_refused_may_have_begun_a_join_phase(talk: Conversation) -> None:
+def test_a_join_that_is_refused_may_have_begun_a_join_phase(talk: Conversation) -> None:
     """The broker lost the group's log while it wrote, and has it again: the phase that the leader began goes on."""
     a, b = settled(talk)
     live(talk, [a, b], 2)
@@ -168,7 +166,7 @@ def test_pitfall_7_a_join_that_is_refused_may_have_begun_a_join_phase(talk: Conv
 
 
 @pytest.mark.parametrize(("own", "unlawful"), [(True, 1), (False, 0)])
-def test_pitfall_8_clocks_differ_between_connections_only(*, own: bool, unlawful: int) -> None:
+def test_clocks_differ_between_connections_only(*, own: bool, unlawful: int) -> None:
     """50 ms everywhere would hide what one connection shows by itself."""
     talk = Conversation(clock_skew_ms=50)
     a, b = settled(talk)
@@ -180,7 +178,7 @@ def test_pitfall_8_clocks_differ_between_connections_only(*, own: bool, unlawful
     assert len(found) == unlawful
 
 
-def test_pitfall_9_a_gap_takes_away_what_bounds(talk: Conversation) -> None:
+def test_a_gap_takes_away_what_bounds(talk: Conversation) -> None:
     """Whatever happened in it may explain what comes after."""
     a, _ = at_generation_4(talk)
     talk.gap()
@@ -190,7 +188,7 @@ def test_pitfall_9_a_gap_takes_away_what_bounds(talk: Conversation) -> None:
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_pitfall_10_a_join_phase_that_may_have_begun_starts_no_session_anew(talk: Conversation, *, answered: bool) -> None:
+def test_a_join_phase_that_may_have_begun_starts_no_session_anew(talk: Conversation, *, answered: bool) -> None:
     """The leader asks to rejoin, which begins a join phase if it arrives. No generation followed, so none has ended."""
     leader, silent = settled(talk)
     live(talk, [leader], 7)
@@ -207,7 +205,7 @@ def test_pitfall_10_a_join_phase_that_may_have_begun_starts_no_session_anew(talk
     assert "T-02" in talk.rules()
 
 
-def test_pitfall_11_what_is_owed_is_a_matter_of_deadlines_and_not_of_the_table(talk: Conversation) -> None:
+def test_what_is_owed_is_a_matter_of_deadlines_and_not_of_the_table(talk: Conversation) -> None:
     """An answer that does not come is no answer: the table has nothing to say, and C-02 says for how long that is bearable."""
     a, b = settled(talk)
     with verdicts() as found:
@@ -232,7 +230,7 @@ def test_a_member_that_was_replaced_is_judged_by_what_was_settled_then() -> None
     assert [sorted(verdict.about) for verdict in found] == [["replaced"]]
 
 
-def test_pitfall_2_a_static_member_that_was_replaced_may_be_heard_of_after_its_successor(talk: Conversation) -> None:
+def test_a_static_member_that_was_replaced_may_be_heard_of_after_its_successor(talk: Conversation) -> None:
     """The first process joined, and the second took its place 100 ms later. The first one's answer is captured last."""
     first, second = talk.client("one"), talk.client("two")
     first.instance_id = second.instance_id = "i"
@@ -256,7 +254,7 @@ def test_pitfall_2_a_static_member_that_was_replaced_may_be_heard_of_after_its_s
     assert talk.rules() == []
 
 
-def test_pitfall_2_a_member_may_commit_before_its_joining_is_captured(talk: Conversation) -> None:
+def test_a_member_may_commit_before_its_joining_is_captured(talk: Conversation) -> None:
     """It commits on another connection than it joined on."""
     leader, first = static_group(talk)
     talk.wait(1_000)

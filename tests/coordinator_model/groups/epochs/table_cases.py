@@ -38,7 +38,7 @@ ANYWHERE: Final = {
     STREAMS_GROUP_HEARTBEAT: _ROUTED | {29, 30, 31, 35, 69, 42, 130, 131, 132},
     OFFSET_COMMIT: _ROUTED | {3, 12, 24, 28, 29, 30, 100, 22, 27, 69, 82},
 }
-"""API → error codes whose reasons no frame shows (specification A.6 no. 14)."""
+"""API → error codes whose reasons no frame shows."""
 SAID: Final = {CONSUMER_GROUP_HEARTBEAT: ((), (Condition.ASSIGNOR,), (Condition.PATTERN,))}
 """API → what a request may name beside, and what no reference reads."""
 Answers = dict[Moment, frozenset[int]]
