@@ -67,7 +67,9 @@ def read_subscription(raw: bytes) -> Subscription | None:
 
 
 def read_assignment(raw: bytes) -> Partitions | None:
-    """Read an assignment; return None if it cannot be read."""
+    """Read an assignment; return None if it cannot be read. No bytes mean no partitions."""
+    if not raw:
+        return {}
     assignment = read_consumer_assignment(raw)
     if assignment is None:
         return None
@@ -78,11 +80,11 @@ def read_assignment(raw: bytes) -> Partitions | None:
 
 
 def read_plan(assignments: Iterable[Any]) -> dict[str, Partitions | None]:
-    """Return member → assigned partitions, None where these cannot be read. No bytes mean no partitions.
+    """Return member → assigned partitions, None where these cannot be read.
 
     :param assignments: the entries of a SyncGroup request.
     """
-    return {entry.member_id: read_assignment(entry.assignment) if entry.assignment else {} for entry in assignments}
+    return {entry.member_id: read_assignment(entry.assignment) for entry in assignments}
 
 
 class Wanted(NamedTuple):

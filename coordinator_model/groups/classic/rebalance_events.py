@@ -447,7 +447,7 @@ def _note_join(group: GroupData, progress: MemberProgress, exchange: Exchange) -
 def _partitions_of(group: GroupData, body: Any) -> Partitions | None:
     if (body.protocol_type or group.protocol_type) != CONSUMER:
         return None
-    return read_assignment(body.assignment) if body.assignment else {}
+    return read_assignment(body.assignment)
 
 
 def _holds_after(member: MemberProgress, held: dict[str, Partitions]) -> Partitions:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
+from coordinator_model.groups.classic.assignment_checks import Partitions
 from coordinator_model.groups.coordinator_changes import heard
 from coordinator_model.groups.records import ClientInfo, Exchange, Member, Removed
-from coordinator_model.wire import read_consumer_assignment
 from coordinator_model.wire.constants import (
     OFFSET_COMMIT,
 )
@@ -80,22 +80,11 @@ def is_simple(exchange: Exchange) -> bool:
     )
 
 
-def read_assignment(raw: bytes) -> Topics | None:
-    """Return the partitions of an embedded assignment; None if it cannot be read, or names absurd partition numbers."""
-    if not raw:
-        return {}
-    assignment = read_consumer_assignment(raw)
-    if assignment is None:
+def bitmaps_of(assigned: Partitions | None) -> Topics | None:
+    """Return the partitions of an assignment as bitmaps; None if it could not be read, or names absurd partition numbers."""
+    if assigned is None or any(not 0 <= each <= _LARGEST_PARTITION for partitions in assigned.values() for each in partitions):
         return None
-    topics: Topics = {}
-    for entry in assignment.assigned_partitions:
-        bits = 0
-        for partition in entry.partitions:
-            if not 0 <= partition <= _LARGEST_PARTITION:
-                return None
-            bits |= 1 << partition
-        topics[entry.topic] = _bitmap(bits)
-    return topics
+    return {topic: _bitmap(sum(1 << each for each in set(partitions))) for topic, partitions in assigned.items()}
 
 
 def _bitmap(bits: int) -> bytes:

@@ -12,16 +12,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from coordinator_model.groups.classic.assignment_checks import read_assignment
 from coordinator_model.groups.classic.trackers.commits import (
     Holding,
     SimpleCommit,
     Topics,
+    bitmaps_of,
     committer_identity,
     has_partition,
     is_simple,
     lived_through,
     minus,
-    read_assignment,
     who_left_on,
 )
 from coordinator_model.groups.committed_offsets import (
@@ -381,7 +382,7 @@ class Offsets:
         before = self.holdings.pop(member, None)
         if (body.protocol_type or group.protocol_type) != "consumer":
             return
-        now = read_assignment(body.assignment)
+        now = bitmaps_of(read_assignment(body.assignment))
         if now is None:
             return
         lost: Topics | None = None
