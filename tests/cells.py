@@ -22,7 +22,7 @@ from functools import cache
 from typing import NamedTuple
 
 from coordinator_model.groups.protocol import classic as protocol
-from coordinator_model.groups.protocol import judge
+from coordinator_model.groups.protocol import table as tables
 from coordinator_model.groups.protocol.classic import TABLE
 from coordinator_model.groups.protocol.table import Moment, Row, deciding
 from coordinator_model.wire.constants import FIND_COORDINATOR
@@ -140,7 +140,7 @@ def changed_table(change: Change) -> Iterator[None]:
 
 def _set(table: tuple[Row, ...]) -> None:
     TABLE.rows = table
-    for cached in (judge.ways, judge.shown, judge.unseen, judge.effects, protocol.phases_of_members):
+    for cached in (tables.ways, tables.shown, tables.unseen, tables.effects, protocol.phases_of_members):
         cached.cache_clear()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, StaticMember, SuspectedRefusal
 
 if TYPE_CHECKING:
-    from coordinator_model.groups.classic.judge import Verdict
+    from coordinator_model.groups.classic.positions import Verdict
 
 SLOW_US: Final = 2_000_000  #: a third of the shortest session that brokers allow by default
 

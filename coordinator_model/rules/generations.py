@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.judge import Verdict
-from coordinator_model.groups.classic.positions import PHASE
+from coordinator_model.groups.classic.positions import PHASE, Verdict
 from coordinator_model.groups.events import Collided, Contradicted, Malformed, OtherGeneration, Refused, Regressed, TwoRosters
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Ahead, Member

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.events import (
     Answered,

@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.trackers.commits import SimpleCommit, lived_through
 from coordinator_model.groups.classic.trackers.offsets import (
     CommitRefused,

@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.trackers.assignments import Failed, SyncAnswered, SyncAsked, Unparsable
 from coordinator_model.groups.classic.trackers.plans import (
     AHEAD,

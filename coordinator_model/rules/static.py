@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.judge import Verdict
+from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import EpochFenceIgnored, InstanceChanged, InstanceTaken, LostInstanceRefused
 from coordinator_model.groups.events import Contradicted, FenceIgnored, Inconsistent, LeftByItself, Needless, Replaced, Returned

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.judge import Verdict
-from coordinator_model.groups.classic.positions import GENERATION, MEMBER, PHASE, REPLACED
+from coordinator_model.groups.classic.positions import GENERATION, MEMBER, PHASE, REPLACED, Verdict
 from coordinator_model.groups.evidence import exchange_evidence
 from coordinator_model.rules.base import Breach, HeldFinding, sender_text
 from coordinator_model.wire import API_NAMES, error_name

@@ -21,14 +21,12 @@ from hypothesis import strategies as st
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.judge import Verdict, judge
 from coordinator_model.groups.classic.model import ClassicGroupModel
-from coordinator_model.groups.classic.positions import Later, Positions
+from coordinator_model.groups.classic.positions import Later, Positions, Verdict, judge
 from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.protocol.classic import TABLE, Generation, Sender
-from coordinator_model.groups.protocol.judge import ways
-from coordinator_model.groups.protocol.table import Effect
+from coordinator_model.groups.protocol.table import Effect, ways
 from coordinator_model.groups.records import Exchange, LeaveFacts
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.releases import BrokerVersion, first_release

@@ -28,7 +28,7 @@ from enum import StrEnum
 from typing import Final
 
 from coordinator_model.groups.protocol.classic import TABLE, Generation, Sender
-from coordinator_model.groups.protocol.judge import shown
+from coordinator_model.groups.protocol.table import shown
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     HEARTBEAT,

@@ -15,7 +15,7 @@ from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, is_join
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
-from coordinator_model.groups.protocol.judge import ways
+from coordinator_model.groups.protocol.table import ways
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Removed
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,

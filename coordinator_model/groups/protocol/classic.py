@@ -31,8 +31,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from coordinator_model.groups.protocol.judge import Way, ways
-from coordinator_model.groups.protocol.table import Effect, Table
+from coordinator_model.groups.protocol.table import Effect, Table, Way, ways
 from coordinator_model.releases import Release, first_release
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.counters import JOIN
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic.handlers import comebacks
-from coordinator_model.groups.classic.judge import Verdict
-from coordinator_model.groups.classic.positions import GENERATION
+from coordinator_model.groups.classic.positions import GENERATION, Verdict
 from coordinator_model.groups.classic.state import Observation, State
 from coordinator_model.groups.events import Answered, Regressed, Replaced, Returned
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.protocol.classic import TABLE, Condition, Sender
 from coordinator_model.groups.protocol.classic import Generation as Relation
-from coordinator_model.groups.protocol.judge import effects
-from coordinator_model.groups.protocol.table import Effect, Moment
+from coordinator_model.groups.protocol.table import Effect, Moment, effects
 from coordinator_model.groups.records import (
     REPLACEMENTS_KEPT,
     Exchange,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coordinator_model.groups.protocol.classic import TABLE, Sender
-from coordinator_model.groups.protocol.judge import ways
-from coordinator_model.groups.protocol.table import Effect
+from coordinator_model.groups.protocol.table import Effect, ways
 from coordinator_model.groups.records import Exchange, LeaveFacts, Removed
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event

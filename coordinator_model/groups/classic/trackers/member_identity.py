@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from coordinator_model.finding import Certainty
-from coordinator_model.groups.classic.judge import judge
-from coordinator_model.groups.classic.positions import Later
+from coordinator_model.groups.classic.positions import Later, judge
 from coordinator_model.groups.classic.trackers.identity_proofs import (
     abandoned_joins,
     bears_generation,

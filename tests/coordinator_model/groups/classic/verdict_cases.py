@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.judge import judge
-from coordinator_model.groups.classic.positions import NOTHING_YET, Later
+from coordinator_model.groups.classic.positions import NOTHING_YET, Later, judge
 from coordinator_model.groups.protocol.classic import Generation, Sender
 from coordinator_model.groups.protocol.table import Moment
 from coordinator_model.groups.records import Exchange

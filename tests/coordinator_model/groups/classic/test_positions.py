@@ -7,8 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Certainty
 from coordinator_model.groups.protocol.classic import TABLE, Condition, Generation, Sender
-from coordinator_model.groups.protocol.judge import Way, shown, unseen
-from coordinator_model.groups.protocol.table import Moment, deciding
+from coordinator_model.groups.protocol.table import Moment, Way, deciding, shown, unseen
 from tests.coordinator_model.classic import live, replace, settled, static_group
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.shadow import verdicts
