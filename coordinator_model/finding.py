@@ -47,6 +47,12 @@ class Blame(StrEnum):
     CAPTURE = "capture"
 
 
+# The words of a rule.
+INFO, WARNING, ERROR, CRITICAL = Severity
+CERTAIN, CONFIRMED, HEURISTIC = Certainty
+CLIENT, BROKER, CONFIG, OPERATOR, CAPTURE = Blame
+
+
 class Status(StrEnum):
     OPEN = "open"
     UPDATE = "update"

@@ -1,17 +1,19 @@
 """Rules: their texts for operators, their conditions, and the breaches that they report.
 
 A :class:`FrameRule` checks events when they are captured. A :class:`TimerRule` checks the group, and returns what falls due, and when,
-unless something happens before; what is no longer due is over.
+unless something happens before; what is no longer due is over. Both are made of a function, by :func:`rule` and :func:`timer_rule`.
 
 A rule must not report on unknown facts. Each condition requires its facts, reports nothing if one is missing, and never assumes one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, NamedTuple, Protocol, TypeVar
+from types import UnionType
+from typing import Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.records import AnyMember, ClientInfo, Member
@@ -167,6 +169,12 @@ class HeldFinding(Protocol):
     def instance_id(self) -> str | None: ...
 
 
+Check = Callable[[Any, Any], Breach | None]  #: given group and event
+Over = Callable[[Any, str], bool]  #: given group and subject: True if it is already over
+Explained = Callable[[Any, HeldFinding], bool]
+"""Given group and finding: True if late frames explain it. Called once, before publication."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameRule(Rule):
     """A rule that checks each event of the types in ``checks``. Its finding is over when it has not recurred for a while, or sooner.
@@ -174,10 +182,9 @@ class FrameRule(Rule):
     Each type of group has events of its own, so the functions get the group that their events come from.
     """
 
-    checks: Mapping[type[Any], Callable[[Any, Any], Breach | None]]
-    over: Callable[[Any, str], bool] | None = None  #: given group and subject: True if it is already over
-    explained: Callable[[Any, HeldFinding], bool] | None = None
-    #: given group and finding: True if late frames explain it; called once, before publication
+    checks: Mapping[type[Any], Check]
+    over: Over | None = None
+    explained: Explained | None = None
 
 
 class Matter(Enum):
@@ -195,6 +202,88 @@ class TimerRule(Rule):
 
     matter: Matter = Matter.ANYTHING
     due: Callable[[Any], Iterable[Due]]
+
+
+def rule(
+    name: str,
+    severity: Severity,
+    certainty: Certainty,
+    blame: Blame,
+    *,
+    suppressed_by: tuple[str, ...] = (),
+    over: Over | None = None,
+    explained: Explained | None = None,
+    quiet_times: int = 1,
+    also: tuple[Check, ...] = (),
+) -> Callable[[Check], FrameRule]:
+    """Make a rule of a function that checks the type of event with which its second parameter is annotated.
+
+    The function's name is the id. Its docstring has the texts: the meaning, then the sections *Condition*, *Expected*, *Action* and
+    *False alarms*.
+
+    :param also: further functions of the rule, each for events of another type.
+    """
+
+    def make(check: Check) -> FrameRule:
+        return FrameRule(
+            **_id_and_texts(check),
+            name=name,
+            severity=severity,
+            certainty=certainty,
+            blame=blame,
+            quiet_times=quiet_times,
+            suppressed_by=suppressed_by,
+            checks={event: one for one in (check, *also) for event in _types_of_parameter(one, 1)},
+            over=over,
+            explained=explained,
+        )
+
+    return make
+
+
+def timer_rule(
+    name: str,
+    severity: Severity,
+    certainty: Certainty,
+    blame: Blame,
+    *,
+    matter: Matter = Matter.ANYTHING,
+    suppressed_by: tuple[str, ...] = (),
+    quiet_times: int = 1,
+) -> Callable[[Callable[[Any], Iterable[Due]]], TimerRule]:
+    """Make a rule of a function that yields what falls due in a group.
+
+    Name and docstring are as :func:`rule` has them.
+    """
+
+    def make(due: Callable[[Any], Iterable[Due]]) -> TimerRule:
+        return TimerRule(
+            **_id_and_texts(due),
+            name=name,
+            severity=severity,
+            certainty=certainty,
+            blame=blame,
+            quiet_times=quiet_times,
+            suppressed_by=suppressed_by,
+            matter=matter,
+            due=due,
+        )
+
+    return make
+
+
+def _id_and_texts(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the fields of a rule that the name and the docstring of its function give."""
+    meaning, *sections = re.split(r"\n *(Condition|Expected|Action|False alarms): ", function.__doc__ or "")
+    texts = dict(zip(["Meaning", *sections[::2]], [meaning, *sections[1::2]], strict=True))
+    fields = {title.lower().replace(" ", "_"): " ".join(text.split()) for title, text in texts.items()}
+    return {"id": function.__name__.replace("_", "-"), **fields}
+
+
+def _types_of_parameter(function: Callable[..., Any], position: int) -> tuple[type[Any], ...]:
+    """Return the class with which a parameter is annotated, or the classes of a union."""
+    annotation = list(get_type_hints(function).values())[position]
+    return tuple(get_origin(one) or one for one in (get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)))
 
 
 def who(member: AnyMember) -> str:

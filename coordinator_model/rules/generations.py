@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import (
+    BROKER,
+    CAPTURE,
+    CERTAIN,
+    CLIENT,
+    CONFIRMED,
+    CRITICAL,
+    ERROR,
+    HEURISTIC,
+    INFO,
+    OPERATOR,
+    WARNING,
+)
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import PHASE, Verdict
 from coordinator_model.groups.events import Collided, Contradicted, Malformed, OtherGeneration, Refused, Regressed, TwoRosters
@@ -17,12 +29,12 @@ from coordinator_model.groups.records import Ahead, Member
 from coordinator_model.rules.base import (
     Breach,
     Due,
-    FrameRule,
-    TimerRule,
     admission,
     is_refused_no_longer,
+    rule,
     sender_text,
     the_client,
+    timer_rule,
     who,
     whom,
 )
@@ -49,7 +61,18 @@ def time_to_rejoin_us(group: ClassicGroup, member: Member) -> int:
     return (member.rebalance_timeout_ms or group.settings.unbounded_join_ms) * 1_000
 
 
-def _zombie_generation(group: ClassicGroup, refused: Refused) -> Breach | None:
+@rule("zombie generation", ERROR, HEURISTIC, CLIENT, suppressed_by=("S-02", "R-11"), over=is_refused_no_longer)
+def G_01(group: ClassicGroup, refused: Refused) -> Breach | None:
+    """A fenced consumer goes on working at an old generation: it processes records that now belong to others, and its commits are
+    lost.
+
+    Condition: The same member was refused with ILLEGAL_GENERATION at the same generation at least three times, over at least 10 s
+        and two of its heartbeat intervals, sent no JoinGroup in between, and the group is proven to be at a higher generation.
+    Expected: After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.
+    Action: Take a thread dump of that client or restart it: look for a blocked poll loop, or a client library that ignores error
+        22.
+    False alarms: A static member that missed a generation stays behind until it rejoins: it is given its rebalance timeout.
+    """
     member, refusals = refused.member, refused.member.refusals
     if refusals is None or refusals.error != ILLEGAL_GENERATION or not is_zombie(group, refused):
         return None
@@ -71,11 +94,57 @@ def _zombie_generation(group: ClassicGroup, refused: Refused) -> Breach | None:
     )
 
 
-def _stale_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+@rule("stale generation accepted", CRITICAL, CONFIRMED, BROKER, suppressed_by=("C-05",), explained=loads_after_all)
+def G_02(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    """Fencing is broken: a member of an old generation is let through and may overwrite offsets of the rightful owner.
+
+    Condition: A Heartbeat, SyncGroup, OffsetCommit or TxnOffsetCommit (v3+) at generation g succeeded (or a Heartbeat was answered
+        REBALANCE_IN_PROGRESS), and a JoinGroup success at a higher generation was captured before that request can have been
+        processed.
+    Expected: ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID.
+    Action: Stop the named client, keep the broker's logs, and look for two brokers that both act as coordinator or for a proxy that
+        rewrites answers.
+    False alarms: A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.
+        Groups with members of the new protocol have an epoch per member: not judged. A generation that nobody has synced proves
+        nothing once all connections have ended: a coordinator that restarts does not know it.
+    """
     return accepted(group, verdict, "G-02", so=": it, or a proxy before it, does not fence stale members")
 
 
-def _went_back(group: ClassicGroup, regressed: Regressed) -> Breach | None:
+@rule("valid generation refused", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",))
+def G_03(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
+    """A healthy member is thrown out of its generation and rejoins: a needless rebalance for everybody.
+
+    Condition: A request at generation g was refused with ILLEGAL_GENERATION, after a JoinGroup success at g was captured and before
+        a request that then succeeded at g.
+    Expected: While g is the group's generation, no request at g is illegal.
+    Action: Report it with the frames; look at the broker's log for a coordinator that loaded the group again in place.
+    False alarms: None known: a generation that was not written is believed only while a connection lasts.
+    """
+    doubt = contradicted.doubt
+    if doubt.error != ILLEGAL_GENERATION:
+        return None
+    exchange = contradicted.exchange
+    return Breach.of_sender(
+        doubt,
+        f"The coordinator {exchange.broker} refused generation {doubt.generation} to {sender_text(doubt)} of group "
+        f"{group.name} as illegal, while it was the group's generation before and after.",
+        f"ILLEGAL_GENERATION at generation {doubt.generation}, between two successes at that generation; {doubt.text}",
+        (*doubt.frames, response_evidence(exchange, 0)),
+    )
+
+
+@rule("generation went back", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",))
+def G_04(group: ClassicGroup, regressed: Regressed) -> Breach | None:
+    """The coordinator lost state: offsets committed in the lost generations may be gone as well.
+
+    Condition: A JoinGroup succeeded at a lower generation than one issued before it was asked, on the same coordinator, the group
+        was neither deleted nor can it have been empty in between, and the coordinator cannot have restarted before that generation
+        was written.
+    Expected: Within one life of a group the generation only grows.
+    Action: Look at leadership changes of the group's __consumer_offsets partition, for unclean elections and for truncation.
+    False alarms: Deletion, expiry of an empty group and failover restart the count: reported as G-05, or not at all.
+    """
     if regressed.explanation is not None:
         return None
     exchange, before = regressed.exchange, regressed.before
@@ -96,7 +165,17 @@ def _step(before: int, after: int) -> str:
     return f"began again at generation {after}" if before == after else f"went from generation {before} to {after}"
 
 
-def _explained_reset(group: ClassicGroup, regressed: Regressed) -> Breach | None:
+@rule("generation restarted", INFO, CONFIRMED, OPERATOR)
+def G_05(group: ClassicGroup, regressed: Regressed) -> Breach | None:
+    """The group began a new life; kept so that the jump in its generation is documented.
+
+    Condition: As G-04, but the group was deleted, may have been empty in between, or its coordinator may have restarted before the
+        later generation was written.
+    Expected: A group that was deleted, or expired while empty, starts again; a coordinator that loads a group starts from what is
+        written.
+    Action: None.
+    False alarms: None known.
+    """
     if regressed.explanation is None:
         return None
     exchange, before = regressed.exchange, regressed.before
@@ -110,21 +189,17 @@ def _explained_reset(group: ClassicGroup, regressed: Regressed) -> Breach | None
     )
 
 
-def _valid_refused(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
-    doubt = contradicted.doubt
-    if doubt.error != ILLEGAL_GENERATION:
-        return None
-    exchange = contradicted.exchange
-    return Breach.of_sender(
-        doubt,
-        f"The coordinator {exchange.broker} refused generation {doubt.generation} to {sender_text(doubt)} of group "
-        f"{group.name} as illegal, while it was the group's generation before and after.",
-        f"ILLEGAL_GENERATION at generation {doubt.generation}, between two successes at that generation; {doubt.text}",
-        (*doubt.frames, response_evidence(exchange, 0)),
-    )
+@rule("one generation, two rosters", CRITICAL, CONFIRMED, BROKER, suppressed_by=("C-05",))
+def G_06(group: ClassicGroup, two: TwoRosters) -> Breach | None:
+    """Two leaders may hand out two conflicting assignments of one generation: partitions are consumed twice, or by nobody.
 
-
-def _two_rosters(group: ClassicGroup, two: TwoRosters) -> Breach | None:
+    Condition: Two leader answers at one generation differ in members (by instance id where there is one), leader or protocol, and
+        either the second was already asked when the first was answered, or the generation was written before it was asked.
+    Expected: A generation has one leader, one protocol and one list of members.
+    Action: Treat it as a split brain: find out which brokers act as coordinator, and whether a proxy rewrites answers.
+    False alarms: A failover issues a generation again that was not written: not compared. A replaced static member counts by its
+        instance id; a list of a JoinGroup before version 5, which names none, is not compared where there are static members.
+    """
     exchange, known = two.exchange, two.newest_generation
     assert known.roster is not None
     generation = known.generation
@@ -146,9 +221,18 @@ def _two_rosters(group: ClassicGroup, two: TwoRosters) -> Breach | None:
     )
 
 
-def _from_the_future(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("future generation", ERROR, CERTAIN, CLIENT)
+def G_07(group: ClassicGroup) -> Iterator[Due]:
+    """A client's state is corrupt, or it talks to the wrong group or cluster.
+
+    Condition: A known member was refused at a generation above the highest that was issued, and no late frame explained it. An
+        error if the group was seen since its generation 1 without a failover, else a heuristic warning.
+    Expected: A member uses the generation of its last JoinGroup success.
+    Action: Check that client's bootstrap servers and group.id, and any proxy's routing.
+    False alarms: A generation issued before the capture began and lost in a failover since: hence only a warning.
+    """
     born = group.member_identity.born_us is not None
-    severity = Severity.ERROR if born else Severity.WARNING
+    severity = ERROR if born else WARNING
     for member_id, ahead in group.member_identity.ahead.items():
         if ahead.generation <= group.member_identity.highest:
             continue  # a late frame has explained it
@@ -164,14 +248,23 @@ def _from_the_future(group: ClassicGroup) -> Iterator[Due]:
                 actor=ahead.actor,
                 member_id=member_id,
                 generation=ahead.generation,
-                certainty=None if born else Certainty.HEURISTIC,
+                certainty=None if born else HEURISTIC,
             )
 
         at_us = max(ahead.at_us + group.settings.reorder_window_ms * 1_000, ahead.last_us)
         yield Due(at_us, member_id, severity, describe)
 
 
-def _skipped(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("unexplained step", INFO, HEURISTIC, CAPTURE)
+def G_08(group: ClassicGroup) -> Iterator[Due]:
+    """Rebalances happened that were not captured, or whose answers were all lost.
+
+    Condition: A generation was issued that is more than one above the last, and a member of the last cannot have been gone
+        meanwhile.
+    Expected: Each join phase raises the generation by one; a passage through Empty raises it once more.
+    Action: Check that the capture sees every client and every broker of the group.
+    False alarms: A generation whose members all disconnected before they were answered.
+    """
     skip = group.member_identity.skip
     if skip is None:
         return
@@ -187,10 +280,19 @@ def _skipped(group: ClassicGroup) -> Iterator[Due]:
             generation=skip.generation,
         )
 
-    yield Due(skip.at_us + group.settings.reorder_window_ms * 1_000, "", Severity.INFO, describe)
+    yield Due(skip.at_us + group.settings.reorder_window_ms * 1_000, "", INFO, describe)
 
 
-def _malformed(group: ClassicGroup, malformed: Malformed) -> Breach | None:
+@rule("malformed answer", ERROR, CERTAIN, BROKER)
+def G_09(group: ClassicGroup, malformed: Malformed) -> Breach | None:
+    """A broken broker, or a proxy that rewrites answers; a client that believes it is in the group, or out of it, by mistake.
+
+    Condition: A JoinGroup success without a positive generation or without a member id, or a refusal with a generation.
+    Expected: A success has a generation above 0 and a member id; a refusal has generation -1.
+    Action: Look for a proxy on the path; else report it with the frames.
+    False alarms: Brokers up to 2.1 refuse with generation 0; a static replacement that could not be written is refused with the
+        real one.
+    """
     exchange = malformed.exchange
     outcome = error_name(exchange.error) if exchange.error else "success"
     named = repr(malformed.member_id)
@@ -205,7 +307,16 @@ def _malformed(group: ClassicGroup, malformed: Malformed) -> Breach | None:
     )
 
 
-def _other_generation(group: ClassicGroup, other: OtherGeneration) -> Breach | None:
+@rule("client uses a generation not its own", WARNING, CERTAIN, CLIENT, suppressed_by=("G-01", "M-07"))
+def G_10(group: ClassicGroup, other: OtherGeneration) -> Breach | None:
+    """The client library mixes up its sessions; what it does at the wrong generation is refused or lost.
+
+    Condition: A Heartbeat, SyncGroup or OffsetCommit at a generation that is neither of the member's last JoinGroup success nor of
+        the one before, on the connection that brought it that success.
+    Expected: The generation of the member's last JoinGroup success.
+    Action: Upgrade or replace that client library.
+    False alarms: Requests on other connections, and commits without a generation, are not judged.
+    """
     exchange, member = other.exchange, other.member
     return Breach.of_member(
         member,
@@ -217,7 +328,17 @@ def _other_generation(group: ClassicGroup, other: OtherGeneration) -> Breach | N
     )
 
 
-def _collided(group: ClassicGroup, collided: Collided) -> Breach | None:
+@rule("number collision after failover", WARNING, CONFIRMED, BROKER)
+def G_11(group: ClassicGroup, collided: Collided) -> Breach | None:
+    """The coordinator cannot tell this member's generation from the one that it issued again: it accepts offsets of a member that
+    does not know the new assignment.
+
+    Condition: A member that received generation g, which nobody wrote before the coordinator moved, was accepted at the g issued
+        since without having sent a JoinGroup.
+    Expected: The member rejoins first. The protocol has no means to make it.
+    Action: Watch that member for duplicates; restart it if it does not rejoin.
+    False alarms: None known: whether g was written is judged by its leader's SyncGroup.
+    """
     exchange, member, known = collided.exchange, collided.member, collided.newest_generation
     return Breach.of_member(
         member,
@@ -229,7 +350,26 @@ def _collided(group: ClassicGroup, collided: Collided) -> Breach | None:
     )
 
 
-def _served_in_join_phase(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+def _all_told(group: ClassicGroup, _subject: str) -> bool:
+    """Return True if all members got REBALANCE_IN_PROGRESS, or the join phase has ended."""
+    newest = group.newest_generation
+    if newest is None or not any(join.member_id in newest.told for join in group.waiting_joins()):
+        return True
+    return all(member.id in newest.told for member in group.present_members())
+
+
+@rule("ended generation served", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",), over=_all_told, explained=loads_after_all)
+def G_12(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    """A member is not told of the join phase that the others wait in: the group stands still until it is dropped.
+
+    Condition: At least two members were answered REBALANCE_IN_PROGRESS to a Heartbeat at the newest generation and wait for the
+        answer to their JoinGroups, and a Heartbeat or SyncGroup at that generation, asked later by more than frames may be late,
+        succeeds.
+    Expected: REBALANCE_IN_PROGRESS to every member until the join phase ends.
+    Action: Look for a proxy that rewrites or delays answers; keep the broker's log. Restarting the member named ends the wait.
+    False alarms: None known. A coordinator that loads the group again would bring the generation back, but ends the connections of
+        those who wait.
+    """
     if "G-12" not in rules_of(verdict):
         return None
     exchange, api = verdict.exchange, API_NAMES[verdict.exchange.api_key]
@@ -243,211 +383,5 @@ def _served_in_join_phase(group: ClassicGroup, verdict: Verdict) -> Breach | Non
         subject="",
     )
 
-
-def _all_told(group: ClassicGroup, _subject: str) -> bool:
-    """Return True if all members got REBALANCE_IN_PROGRESS, or the join phase has ended."""
-    newest = group.newest_generation
-    if newest is None or not any(join.member_id in newest.told for join in group.waiting_joins()):
-        return True
-    return all(member.id in newest.told for member in group.present_members())
-
-
-G_01 = FrameRule(
-    id="G-01",
-    name="zombie generation",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A fenced consumer goes on working at an old generation: it processes records that now belong to others, and its "
-    "commits are lost.",
-    condition="The same member was refused with ILLEGAL_GENERATION at the same generation at least three times, over at least 10 s and "
-    "two of its heartbeat intervals, sent no JoinGroup in between, and the group is proven to be at a higher generation.",
-    expected="After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.",
-    action="Take a thread dump of that client or restart it: look for a blocked poll loop, or a client library that ignores error 22.",
-    false_alarms="A static member that missed a generation stays behind until it rejoins: it is given its rebalance timeout.",
-    suppressed_by=("S-02", "R-11"),
-    checks={Refused: _zombie_generation},
-    over=is_refused_no_longer,
-)
-
-G_02 = FrameRule(
-    id="G-02",
-    name="stale generation accepted",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Fencing is broken: a member of an old generation is let through and may overwrite offsets of the rightful owner.",
-    condition="A Heartbeat, SyncGroup, OffsetCommit or TxnOffsetCommit (v3+) at generation g succeeded (or a Heartbeat was answered "
-    "REBALANCE_IN_PROGRESS), and a JoinGroup success at a higher generation was captured before that request can have been processed.",
-    expected="ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID.",
-    action="Stop the named client, keep the broker's logs, and look for two brokers that both act as coordinator or for a proxy "
-    "that rewrites answers.",
-    false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads. "
-    "Groups with members of the new protocol have an epoch per member: not judged. A generation that nobody has synced proves "
-    "nothing once all connections have ended: a coordinator that restarts does not know it.",
-    suppressed_by=("C-05",),
-    checks={Verdict: _stale_accepted},
-    explained=loads_after_all,
-)
-
-G_03 = FrameRule(
-    id="G-03",
-    name="valid generation refused",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="A healthy member is thrown out of its generation and rejoins: a needless rebalance for everybody.",
-    condition="A request at generation g was refused with ILLEGAL_GENERATION, after a JoinGroup success at g was captured and before a "
-    "request that then succeeded at g.",
-    expected="While g is the group's generation, no request at g is illegal.",
-    action="Report it with the frames; look at the broker's log for a coordinator that loaded the group again in place.",
-    false_alarms="None known: a generation that was not written is believed only while a connection lasts.",
-    suppressed_by=("C-05",),
-    checks={Contradicted: _valid_refused},
-)
-
-G_04 = FrameRule(
-    id="G-04",
-    name="generation went back",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The coordinator lost state: offsets committed in the lost generations may be gone as well.",
-    condition="A JoinGroup succeeded at a lower generation than one issued before it was asked, on the same coordinator, the group "
-    "was neither deleted nor can it have been empty in between, and the coordinator cannot have restarted before that generation was "
-    "written.",
-    expected="Within one life of a group the generation only grows.",
-    action="Look at leadership changes of the group's __consumer_offsets partition, for unclean elections and for truncation.",
-    false_alarms="Deletion, expiry of an empty group and failover restart the count: reported as G-05, or not at all.",
-    suppressed_by=("C-05",),
-    checks={Regressed: _went_back},
-)
-
-G_05 = FrameRule(
-    id="G-05",
-    name="generation restarted",
-    severity=Severity.INFO,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.OPERATOR,
-    meaning="The group began a new life; kept so that the jump in its generation is documented.",
-    condition="As G-04, but the group was deleted, may have been empty in between, or its coordinator may have restarted before the later "
-    "generation was written.",
-    expected="A group that was deleted, or expired while empty, starts again; a coordinator that loads a group starts from what is "
-    "written.",
-    action="None.",
-    false_alarms="None known.",
-    checks={Regressed: _explained_reset},
-)
-
-G_06 = FrameRule(
-    id="G-06",
-    name="one generation, two rosters",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Two leaders may hand out two conflicting assignments of one generation: partitions are consumed twice, or by nobody.",
-    condition="Two leader answers at one generation differ in members (by instance id where there is one), leader or protocol, and either "
-    "the second was already asked when the first was answered, or the generation was written before it was asked.",
-    expected="A generation has one leader, one protocol and one list of members.",
-    action="Treat it as a split brain: find out which brokers act as coordinator, and whether a proxy rewrites answers.",
-    false_alarms="A failover issues a generation again that was not written: not compared. A replaced static member counts by its "
-    "instance id; a list of a JoinGroup before version 5, which names none, is not compared where there are static members.",
-    suppressed_by=("C-05",),
-    checks={TwoRosters: _two_rosters},
-)
-
-G_07 = TimerRule(
-    id="G-07",
-    name="future generation",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="A client's state is corrupt, or it talks to the wrong group or cluster.",
-    condition="A known member was refused at a generation above the highest that was issued, and no late frame explained it. "
-    "An error if the group was seen since its generation 1 without a failover, else a heuristic warning.",
-    expected="A member uses the generation of its last JoinGroup success.",
-    action="Check that client's bootstrap servers and group.id, and any proxy's routing.",
-    false_alarms="A generation issued before the capture began and lost in a failover since: hence only a warning.",
-    due=_from_the_future,
-)
-
-G_08 = TimerRule(
-    id="G-08",
-    name="unexplained step",
-    severity=Severity.INFO,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CAPTURE,
-    meaning="Rebalances happened that were not captured, or whose answers were all lost.",
-    condition="A generation was issued that is more than one above the last, and a member of the last cannot have been gone meanwhile.",
-    expected="Each join phase raises the generation by one; a passage through Empty raises it once more.",
-    action="Check that the capture sees every client and every broker of the group.",
-    false_alarms="A generation whose members all disconnected before they were answered.",
-    due=_skipped,
-)
-
-G_09 = FrameRule(
-    id="G-09",
-    name="malformed answer",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="A broken broker, or a proxy that rewrites answers; a client that believes it is in the group, or out of it, by mistake.",
-    condition="A JoinGroup success without a positive generation or without a member id, or a refusal with a generation.",
-    expected="A success has a generation above 0 and a member id; a refusal has generation -1.",
-    action="Look for a proxy on the path; else report it with the frames.",
-    false_alarms="Brokers up to 2.1 refuse with generation 0; a static replacement that could not be written is refused with the real one.",
-    checks={Malformed: _malformed},
-)
-
-G_10 = FrameRule(
-    id="G-10",
-    name="client uses a generation not its own",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="The client library mixes up its sessions; what it does at the wrong generation is refused or lost.",
-    condition="A Heartbeat, SyncGroup or OffsetCommit at a generation that is neither of the member's last JoinGroup success nor of the "
-    "one before, on the connection that brought it that success.",
-    expected="The generation of the member's last JoinGroup success.",
-    action="Upgrade or replace that client library.",
-    false_alarms="Requests on other connections, and commits without a generation, are not judged.",
-    suppressed_by=("G-01", "M-07"),
-    checks={OtherGeneration: _other_generation},
-)
-
-G_11 = FrameRule(
-    id="G-11",
-    name="number collision after failover",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The coordinator cannot tell this member's generation from the one that it issued again: it accepts offsets of a member that "
-    "does not know the new assignment.",
-    condition="A member that received generation g, which nobody wrote before the coordinator moved, was accepted at the g issued since "
-    "without having sent a JoinGroup.",
-    expected="The member rejoins first. The protocol has no means to make it.",
-    action="Watch that member for duplicates; restart it if it does not rejoin.",
-    false_alarms="None known: whether g was written is judged by its leader's SyncGroup.",
-    checks={Collided: _collided},
-)
-
-G_12 = FrameRule(
-    id="G-12",
-    name="ended generation served",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="A member is not told of the join phase that the others wait in: the group stands still until it is dropped.",
-    condition="At least two members were answered REBALANCE_IN_PROGRESS to a Heartbeat at the newest generation and wait for the answer to "
-    "their JoinGroups, and a Heartbeat or SyncGroup at that generation, asked later by more than frames may be late, succeeds.",
-    expected="REBALANCE_IN_PROGRESS to every member until the join phase ends.",
-    action="Look for a proxy that rewrites or delays answers; keep the broker's log. Restarting the member named ends the wait.",
-    false_alarms="None known. A coordinator that loads the group again would bring the generation back, but ends the connections of those "
-    "who wait.",
-    suppressed_by=("C-05",),
-    checks={Verdict: _served_in_join_phase},
-    over=_all_told,
-    explained=loads_after_all,
-)
 
 RULES = (G_01, G_02, G_03, G_04, G_05, G_06, G_07, G_08, G_09, G_10, G_11, G_12)
