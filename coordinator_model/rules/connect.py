@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CONFIG, CONFIRMED, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.recurring.config_offsets import CONFIG_MISMATCH, Worker
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule
+from coordinator_model.rules.base import Breach, Due, Matter, timer_rule
 from coordinator_model.wording import clock, counted, some
 
 _TIMES: Final = 3
@@ -54,7 +54,28 @@ def _cost(stuck: Sequence[Worker]) -> str:
     return "They start nothing of what they are assigned, and join again without end"
 
 
-def _apart(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule(
+    "Connect workers read different configs",
+    ERROR,
+    HEURISTIC,
+    CONFIG,
+    matter=Matter.RECURRENCE,
+    suppressed_by=("C-04", "C-05"),
+    quiet_times=2,
+)
+def R_27(group: ClassicGroup) -> Iterator[Due]:
+    """Some workers of a Connect group cannot read what its leader assigns by. They run none of it and join again as fast as they
+    are answered; if the leader is among them, nothing is assigned at all.
+
+    Condition: The JoinGroups of a worker, three or more in a row and for longer than a session, say that it has read its config
+        topic up to an offset, the same each time, which is below that of the assignment that it had received before. A worker that
+        is only late reads to the end before it joins again, and has caught up at the second JoinGroup.
+    Expected: All workers of a group read the same config topic to its end.
+    Action: Compare bootstrap.servers and config.storage.topic of these workers with those of the others. If they are two Connect
+        clusters, give one of them another group.id. If they are the same, the topic was made anew or lost its last records while
+        workers ran, which keep their old offset: restart all workers of the group.
+    False alarms: None known. Two clusters whose config topics end at the same offset are not told apart until one changes.
+    """
     stuck = _stuck(group)
     if not stuck:
         return
@@ -74,33 +95,20 @@ def _apart(group: ClassicGroup) -> Iterator[Due]:
             generation=group.generation,
         )
 
-    yield Due(last_us, "", Severity.ERROR, describe, period_us=2 * max(worker.gap_us for worker in stuck))
+    yield Due(last_us, "", ERROR, describe, period_us=2 * max(worker.gap_us for worker in stuck))
 
 
-R_27 = TimerRule(
-    id="R-27",
-    matter=Matter.RECURRENCE,
-    name="Connect workers read different configs",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CONFIG,
-    meaning="Some workers of a Connect group cannot read what its leader assigns by. They run none of it and join again as fast as they "
-    "are answered; if the leader is among them, nothing is assigned at all.",
-    condition="The JoinGroups of a worker, three or more in a row and for longer than a session, say that it has read its config topic up "
-    "to an offset, the same each time, which is below that of the assignment that it had received before. A worker that is only late "
-    "reads to the end before it joins again, and has caught up at the second JoinGroup.",
-    expected="All workers of a group read the same config topic to its end.",
-    action="Compare bootstrap.servers and config.storage.topic of these workers with those of the others. If they are two Connect "
-    "clusters, give one of them another group.id. If they are the same, the topic was made anew or lost its last records while "
-    "workers ran, which keep their old offset: restart all workers of the group.",
-    false_alarms="None known. Two clusters whose config topics end at the same offset are not told apart until one changes.",
-    suppressed_by=("C-04", "C-05"),
-    quiet_times=2,
-    due=_apart,
-)
+@timer_rule("Connect workers with one address", WARNING, CONFIRMED, CONFIG, matter=Matter.RECURRENCE)
+def R_28(group: ClassicGroup) -> Iterator[Due]:
+    """Workers of a Connect group cannot reach each other: one that does not lead passes requests on to the address of the leader.
 
-
-def _one_address(group: ClassicGroup) -> Iterator[Due]:
+    Condition: The JoinGroups of workers with other client ids or hosts name the same address, they were assigned their work in one
+        generation, and their connections stand.
+    Expected: Each worker has an address of its own, at which the others reach it.
+    Action: Set rest.advertised.host.name, and rest.advertised.port where the port is mapped, to an address of that worker alone. A
+        name such as localhost is the other one's own.
+    False alarms: None known. Two workers with one client id on one host are not told apart.
+    """
     at: dict[str, list[Worker]] = {}
     for worker in group.recurring.config_offsets.sharing:
         if worker.connection in group.connections:
@@ -121,24 +129,7 @@ def _one_address(group: ClassicGroup) -> Iterator[Due]:
                 generation=group.generation,
             )
 
-        yield Due(min(worker.shares_us for worker in workers), url, Severity.WARNING, describe)
+        yield Due(min(worker.shares_us for worker in workers), url, WARNING, describe)
 
-
-R_28 = TimerRule(
-    id="R-28",
-    matter=Matter.RECURRENCE,
-    name="Connect workers with one address",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CONFIG,
-    meaning="Workers of a Connect group cannot reach each other: one that does not lead passes requests on to the address of the leader.",
-    condition="The JoinGroups of workers with other client ids or hosts name the same address, they were assigned their work in one "
-    "generation, and their connections stand.",
-    expected="Each worker has an address of its own, at which the others reach it.",
-    action="Set rest.advertised.host.name, and rest.advertised.port where the port is mapped, to an address of that worker alone. A name "
-    "such as localhost is the other one's own.",
-    false_alarms="None known. Two workers with one client id on one host are not told apart.",
-    due=_one_address,
-)
 
 RULES = (R_27, R_28)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CLIENT, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_causes import NEW_MEMBER, NOT_SEEN, Rebalance
 from coordinator_model.groups.recurring.hot_joins import WINDOW_US, Repeated
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule
+from coordinator_model.rules.base import Breach, Due, Matter, timer_rule
 from coordinator_model.wire import error_name
 from coordinator_model.wording import clock, counted, seconds
 
@@ -56,7 +56,7 @@ def _of_group(group: ClassicGroup) -> Iterator[Due]:
             generation=latest[-1].generation,
         )
 
-    yield Due(latest[-1].at_us, "", Severity.ERROR, describe, period_us=0)
+    yield Due(latest[-1].at_us, "", ERROR, describe, period_us=0)
 
 
 def _of_connections(group: ClassicGroup) -> Iterator[Due]:
@@ -78,9 +78,9 @@ def _of_connections(group: ClassicGroup) -> Iterator[Due]:
         )
 
     until_us = max(one.last_us for one in hot) + 1_000 * group.settings.quiet_ms
-    yield Due(min(one.hot_us for one in hot), "joins", Severity.WARNING, describe, until_us)
+    yield Due(min(one.hot_us for one in hot), "joins", WARNING, describe, until_us)
     if fastest.last_us - fastest.since_us >= _LASTS_US:
-        yield Due(fastest.since_us + _LASTS_US, "joins", Severity.ERROR, describe, until_us)
+        yield Due(fastest.since_us + _LASTS_US, "joins", ERROR, describe, until_us)
 
 
 def _clients(hot: list[Repeated]) -> str:
@@ -88,28 +88,28 @@ def _clients(hot: list[Repeated]) -> str:
     return f"Client {names[0]} is" if len(names) == 1 else f"Clients {', '.join(names[:_NAMED])} are"
 
 
-def _hot_loop(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule(
+    "hot loop of JoinGroups",
+    ERROR,
+    HEURISTIC,
+    CLIENT,
+    matter=Matter.RECURRENCE,
+    suppressed_by=("R-07", "R-10", "R-17", "R-27", "M-14", "C-04", "C-05", "C-08"),
+)
+def R_26(group: ClassicGroup) -> Iterator[Due]:
+    """Clients ask to join as fast as they are answered: the group does nothing else, and its coordinator is busy with it.
+
+    Condition: Fifteen generations of a group that had members within five seconds, begun by no more than four different new
+        members; or 20 JoinGroups of one connection within five seconds that were refused, or answered with the generation of the
+        answer before (a warning, an error once it has lasted for 30 s). MEMBER_ID_REQUIRED, and answers of a coordinator that loads
+        or moved, do not count.
+    Expected: A client that is refused waits before it asks again (retry.backoff.ms), and one that is let in goes on to SyncGroup.
+    Action: Read the log of the clients named for why they join again, and stop one to see whether the loop ends. An upgrade of the
+        library may end it; a longer retry backoff makes it cheaper.
+    False alarms: More than three membership changes a second of a group of few clients that restart all the time.
+    """
     yield from _of_group(group)
     yield from _of_connections(group)
 
-
-R_26 = TimerRule(
-    id="R-26",
-    matter=Matter.RECURRENCE,
-    name="hot loop of JoinGroups",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="Clients ask to join as fast as they are answered: the group does nothing else, and its coordinator is busy with it.",
-    condition="Fifteen generations of a group that had members within five seconds, begun by no more than four different new members; "
-    "or 20 JoinGroups of one connection within five seconds that were refused, or answered with the generation of the answer before (a "
-    "warning, an error once it has lasted for 30 s). MEMBER_ID_REQUIRED, and answers of a coordinator that loads or moved, do not count.",
-    expected="A client that is refused waits before it asks again (retry.backoff.ms), and one that is let in goes on to SyncGroup.",
-    action="Read the log of the clients named for why they join again, and stop one to see whether the loop ends. An upgrade of the "
-    "library may end it; a longer retry backoff makes it cheaper.",
-    false_alarms="More than three membership changes a second of a group of few clients that restart all the time.",
-    suppressed_by=("R-07", "R-10", "R-17", "R-27", "M-14", "C-04", "C-05", "C-08"),
-    due=_hot_loop,
-)
 
 RULES = (R_26,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, ERROR, WARNING, Blame, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.evidence import partitions_text
@@ -18,7 +18,7 @@ from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Removed
 from coordinator_model.groups.refused_joins import RefusedJoin
-from coordinator_model.rules.base import Breach, Due, TimerRule, who, whom
+from coordinator_model.rules.base import Breach, Due, timer_rule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import (
     FENCED_MEMBER_EPOCH,
@@ -48,37 +48,47 @@ class Cause(NamedTuple):
 
 _CAUSES: Final = {
     FENCED_MEMBER_EPOCH: Cause(
-        Blame.BROKER,
+        BROKER,
         "Upgrade the brokers to 4.2 or later. Until then restart that client, so that it comes under another member id, or wait for the "
         "end of its session.",
     ),
     UNRELEASED_INSTANCE_ID: Cause(
-        Blame.CLIENT,
+        CLIENT,
         "Restart the refused client once the session named has ended: many libraries take the first such refusal for final and do not "
         "ask again. Let the process close its consumer when it is stopped, so that it releases its instance id; a shorter "
         "consumer.session.timeout.ms of the group shortens the wait.",
     ),
-    GROUP_MAX_SIZE_REACHED: Cause(Blame.CONFIG, "Raise the size that the brokers allow, or run fewer members."),
-    GROUP_AUTHORIZATION_FAILED: Cause(
-        Blame.CONFIG, "Grant READ on this group to the principal of that client, or mend its credentials."
-    ),
+    GROUP_MAX_SIZE_REACHED: Cause(CONFIG, "Raise the size that the brokers allow, or run fewer members."),
+    GROUP_AUTHORIZATION_FAILED: Cause(CONFIG, "Grant READ on this group to the principal of that client, or mend its credentials."),
     TOPIC_AUTHORIZATION_FAILED: Cause(
-        Blame.CONFIG, "Grant DESCRIBE and READ on the topics that it subscribes to to the principal of that client."
+        CONFIG, "Grant DESCRIBE and READ on the topics that it subscribes to to the principal of that client."
     ),
-    INVALID_REQUEST: Cause(Blame.CLIENT, "Upgrade that client's library: its request to join is refused for its form."),
-    INVALID_REGULAR_EXPRESSION: Cause(Blame.CLIENT, "Mend the client's subscription pattern: brokers take RE2 syntax."),
+    INVALID_REQUEST: Cause(CLIENT, "Upgrade that client's library: its request to join is refused for its form."),
+    INVALID_REGULAR_EXPRESSION: Cause(CLIENT, "Mend the client's subscription pattern: brokers take RE2 syntax."),
     UNSUPPORTED_ASSIGNOR: Cause(
-        Blame.CONFIG, "Name an assignor in group.remote.assignor of that client that the brokers have in group.consumer.assignors."
+        CONFIG, "Name an assignor in group.remote.assignor of that client that the brokers have in group.consumer.assignors."
     ),
 }
 _ENDS_BY_ITSELF: Final = frozenset({FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED})
 """A session ends, or a member leaves; the others stay refused until somebody acts."""
 
-_OTHER: Final = Cause(Blame.CLIENT, "Look the error up, and read that client's log.")
+_OTHER: Final = Cause(CLIENT, "Look the error up, and read that client's log.")
 _SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size"}
 
 
-def _not_let_in(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+@timer_rule("not let in", ERROR, CERTAIN, CLIENT, suppressed_by=("C-10",))
+def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+    """A client cannot become a member. Its process may look healthy, and reads nothing.
+
+    Condition: A client's requests to join were refused at least three times over 3 s, with one error and none accepted between
+        (error; a warning for GROUP_MAX_SIZE_REACHED, UNRELEASED_INSTANCE_ID and FENCED_MEMBER_EPOCH, which end by themselves); or
+        once, and it was not let in for 10 s (warning). UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder
+        has ended or nothing was heard of it for two heartbeat intervals, and 10 s after the holder ceased to be a member. A client
+        is known again by its instance id, or by client id and host.
+    Expected: A member id and an epoch or generation.
+    Action: What to do depends on the error, and is said with each finding.
+    False alarms: Several processes with one client id on one host count as one client.
+    """
     for subject, refused in group.refused_joins.items():
         holder = _holder(group, refused)
         due = _due(group, refused, holder)
@@ -105,8 +115,8 @@ def _due(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: Epo
     if refused.error == UNRELEASED_INSTANCE_ID and isinstance(group, EpochGroupData) and holder is not None:
         return _due_by_holder(group, refused, holder)
     if refused.times >= _REPEATED and refused.last_us - refused.first_us >= _LASTS_US:
-        return refused.last_us, Severity.WARNING if refused.error in _ENDS_BY_ITSELF else Severity.ERROR
-    return refused.first_us + _PATIENCE_US, Severity.WARNING
+        return refused.last_us, WARNING if refused.error in _ENDS_BY_ITSELF else ERROR
+    return refused.first_us + _PATIENCE_US, WARNING
 
 
 def _due_by_holder(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember) -> tuple[int, Severity] | None:
@@ -114,11 +124,11 @@ def _due_by_holder(group: EpochGroupData, refused: RefusedJoin, holder: EpochMem
     if holder.removed == Removed.ASIDE:
         return None
     if holder.removed is not None:
-        return max(refused.last_us, holder.removed_us + _PATIENCE_US), Severity.WARNING
+        return max(refused.last_us, holder.removed_us + _PATIENCE_US), WARNING
     if _hung_up(group, holder):
-        return max(refused.last_us, refused.first_us + _LASTS_US), Severity.WARNING
+        return max(refused.last_us, refused.first_us + _LASTS_US), WARNING
     heard_us = holder.last_frame_us + _PAUSES * (holder.interval_ms or _USUAL_INTERVAL_MS) * 1_000
-    return max(refused.last_us, refused.first_us + _LASTS_US, heard_us), Severity.WARNING
+    return max(refused.last_us, refused.first_us + _LASTS_US, heard_us), WARNING
 
 
 def _hung_up(group: EpochGroupData, member: EpochMember) -> bool:
@@ -208,24 +218,5 @@ def _idle(group: EpochGroupData, holder: EpochMember) -> str:
         return "It counts as a member"
     return f"Nobody reads {partitions_text(group, holder.holds) if holder.holds else 'what it held'}"
 
-
-M_14 = TimerRule(
-    id="M-14",
-    name="not let in",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="A client cannot become a member. Its process may look healthy, and reads nothing.",
-    condition="A client's requests to join were refused at least three times over 3 s, with one error and none accepted between (error; a "
-    "warning for GROUP_MAX_SIZE_REACHED, UNRELEASED_INSTANCE_ID and FENCED_MEMBER_EPOCH, which end by themselves); or once, and it was not "
-    "let in for 10 s (warning). UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder has ended or nothing was heard "
-    "of it for two heartbeat intervals, and 10 s after the holder ceased to be a member. A client is known again by its instance id, or by "
-    "client id and host.",
-    expected="A member id and an epoch or generation.",
-    action="What to do depends on the error, and is said with each finding.",
-    false_alarms="Several processes with one client id on one host count as one client.",
-    suppressed_by=("C-10",),
-    due=_not_let_in,
-)
 
 RULES = (M_14,)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CLIENT, CONFIG, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
     LEADER_REJOINED,
@@ -31,9 +31,8 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
     SubscriptionAlternated,
 )
 from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
-from coordinator_model.groups.epochs.events import SubscriptionFlapped
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.rules.base import Breach, FrameRule, admission, captured, first_and_last, is_gone, the_client, who
+from coordinator_model.rules.base import Breach, admission, captured, first_and_last, is_gone, rule, the_client, who
 from coordinator_model.rules.epoch_checks import subscription_flaps
 from coordinator_model.wire import CONNECT
 from coordinator_model.wording import counted, seconds, some
@@ -57,6 +56,16 @@ _IN_COMMON = (
     "process. Then read their logs."
 )
 _BAD_PLANS = ("A-01", "A-02", "A-03", "A-04", "A-05", "A-06", "A-08", "A-09")
+
+
+def _told(rebalances: tuple[Rebalance, ...]) -> str:
+    """Return the causes of rebalances, and the clients' reasons (KIP-800), as text."""
+    causes = Counter(rebalance.starter.cause for rebalance in rebalances)
+    reasons = Counter(rebalance.starter.reason for rebalance in rebalances if rebalance.starter.reason)
+    words = "started by: " + ", ".join(f"{cause} ({count})" for cause, count in causes.most_common())
+    if reasons:
+        words += "; reasons given: " + ", ".join(f"{reason!r} ({count})" for reason, count in reasons.most_common(3))
+    return words
 
 
 def _window_us(group: ClassicGroup) -> int:
@@ -85,16 +94,6 @@ def _starters(group: ClassicGroup) -> int:
     return len(starters)
 
 
-def _told(rebalances: tuple[Rebalance, ...]) -> str:
-    """Return the causes of rebalances, and the clients' reasons (KIP-800), as text."""
-    causes = Counter(rebalance.starter.cause for rebalance in rebalances)
-    reasons = Counter(rebalance.starter.reason for rebalance in rebalances if rebalance.starter.reason)
-    words = "started by: " + ", ".join(f"{cause} ({count})" for cause, count in causes.most_common())
-    if reasons:
-        words += "; reasons given: " + ", ".join(f"{reason!r} ({count})" for reason, count in reasons.most_common(3))
-    return words
-
-
 def _most_frequent(rebalances: tuple[Rebalance, ...]) -> list[tuple[Starter, int]]:
     """Return each client that started most rebalances, or at least half as many, as at its last one, and how many it started."""
     starters: list[tuple[Starter, int]] = []
@@ -114,7 +113,26 @@ def _by_whom(most: list[tuple[Starter, int]]) -> str:
     return " and ".join(each)
 
 
-def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
+@rule(
+    "rebalance storm",
+    ERROR,
+    HEURISTIC,
+    CLIENT,
+    suppressed_by=("R-07", "R-24", "R-25", "R-26", "R-27", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
+    quiet_times=5,
+)
+def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
+    """Throughput collapses: the group rebalances instead of consuming.
+
+    Condition: Within 5 minutes or three rebalance timeouts, at most 15 minutes, more generations than one restart of each member
+        explains, four a member (six a Connect worker) and two (warning). An error if the group was outside Stable for half of the
+        last 15 minutes, or if one client started ten of the latest twenty and half of them; a Connect worker's rejoins count for
+        nobody. Generations that begin in an empty group do not count.
+    Expected: A generation lasts for hours; deployments aside.
+    Action: Begin with what started most of them, which is named: read the log of that client at these times. Where it is a
+        deployment or an autoscaler, let it change fewer members at a time.
+    False alarms: A deployment that takes more than 15 minutes and keeps the group busy for most of them.
+    """
     timeline, now_us = group.rebalance_history, rebalanced.newest.proven_us
     window_us = _window_us(group)
     count = timeline.rebalanced_within(window_us, now_us)
@@ -123,13 +141,13 @@ def _storm(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     begun = max((sum(is_begun_by(rebalance, one) for rebalance in timeline.rebalances) for one, _ in most), default=0)
     members, starters = _members(group), _starters(group)
     if count >= _STORM and busy_us * 2 >= LONG_US:
-        severity, why = Severity.ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
+        severity, why = ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
     elif begun >= _STUCK_LOOP and begun * 2 >= len(timeline.rebalances):
-        severity = Severity.WARNING if most[0][0].cause in _MILD else Severity.ERROR
+        severity = WARNING if most[0][0].cause in _MILD else ERROR
         why = f"of the last {len(timeline.rebalances)}, {_by_whom(most)}"
     elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * max(members, starters) + 2):
         ids = f" and of {starters} ids that started them" if starters > members else ""
-        severity, why = Severity.WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
+        severity, why = WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
     else:
         return None
     observed = _told(timeline.rebalances)
@@ -163,7 +181,30 @@ def _beside(row: tuple[Rebalance, ...]) -> list[tuple[Starter, int]]:
     return found
 
 
-def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
+@rule(
+    "one member loops",
+    ERROR,
+    HEURISTIC,
+    CLIENT,
+    suppressed_by=("R-10", "R-17", "R-25", "R-27", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
+    quiet_times=5,
+)
+def R_07(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
+    """A single client makes all others stop and rebalance, again and again.
+
+    Condition: The same member, instance id, or client id that nobody else in the group has, started four rebalances in a row within
+        15 minutes (warning), or ten (error). Others that joined anew, left or changed their topics in most of the same join phases
+        do the same: then the finding tells of all, and of none alone. The generations that follow from a rebalance belong to it: up
+        to three that members start with the same topics (cooperative: what they gave up is assigned), and all that Connect workers
+        start by rejoining (configuration, revocation, the end of the scheduled delay; KIP-415). They neither count nor interrupt
+        the row. A client that gives a poll timeout as its reason each time it leaves is T-05 and T-12.
+    Expected: A member joins once and stays.
+    Action: Take that client out of the group and read its log: crash loop, exceeded poll interval, failing assignor or
+        deserialiser.
+    False alarms: A leader that rejoins because partitions were added: not counted where its assignments show it, else a warning at
+        most. Starters that were not seen interrupt the row. A Connect worker that rejoins for ever without leaving is not told from
+        a cluster whose connectors change: R-06 counts that.
+    """
     row = group.rebalance_history.in_a_row()
     if len(row) < _LOOP or _polls_too_rarely(row):
         return None
@@ -173,7 +214,7 @@ def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | N
     span_us = row[-1].at_us - row[0].at_us
     frames = [rebalance.starter.frame for rebalance in first_and_last(row)]
     same_member = all(rebalance.starter.member_id == starter.member_id for rebalance in row)
-    severity = Severity.ERROR if severe else Severity.WARNING
+    severity = ERROR if severe else WARNING
     began = (
         f"The {the_client(starter.actor)} started {len(row)} rebalances of group {group.name} in a row within {seconds(span_us)}"
     )
@@ -202,7 +243,20 @@ def _one_member_loops(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | N
     )
 
 
-def _never_syncs(group: ClassicGroup, joined: JoinedUnsynced) -> Breach | None:
+def _synced_or_gone(group: ClassicGroup, member_id: str) -> bool:
+    member = group.members.get(member_id)
+    return member is None or member.removed is not None or member.synced == member.joined
+
+
+@rule("joined, never synced, rejoins", WARNING, HEURISTIC, CLIENT, suppressed_by=_BAD_PLANS, over=_synced_or_gone)
+def R_10(group: ClassicGroup, joined: JoinedUnsynced) -> Breach | None:
+    """A client fails between the two phases of a rebalance, starts over, and takes the group with it.
+
+    Condition: Four JoinGroup successes in a row for one member, with no SyncGroup between, on connections that stood.
+    Expected: A member sends SyncGroup right after its JoinGroup was answered.
+    Action: Read that client's log: a failing assignor, or a check of the protocol that it does not survive.
+    False alarms: Connections that broke before the answer arrived do not count.
+    """
     member = joined.member
     if joined.times < _UNSYNCED:
         return None
@@ -216,12 +270,16 @@ def _never_syncs(group: ClassicGroup, joined: JoinedUnsynced) -> Breach | None:
     )
 
 
-def _synced_or_gone(group: ClassicGroup, member_id: str) -> bool:
-    member = group.members.get(member_id)
-    return member is None or member.removed is not None or member.synced == member.joined
+@rule("initial thrash", INFO, HEURISTIC, CONFIG)
+def R_12(group: ClassicGroup, settled: Settled) -> Breach | None:
+    """The members of a new group came one by one, each after a generation was complete; the first assignments were wasted.
 
-
-def _initial_thrash(group: ClassicGroup, settled: Settled) -> Breach | None:
+    Condition: Generation 4 or later of a new group, with members that the one before did not have and no fewer members than
+        generations, within four times the initial rebalance delay (3 s unless configured) of its first JoinGroup.
+    Expected: The initial delay gathers all members that start together.
+    Action: Raise group.initial.rebalance.delay.ms on the brokers, or start the members closer together.
+    False alarms: A broker whose initial delay is shorter than the monitor was told. One or two latecomers are no finding.
+    """
     newest, birth_us = settled.newest, group.rebalance_history.birth_us
     before = group.generations[-2] if len(group.generations) > 1 else None
     if newest.generation < _WASTED or birth_us is None or before is None:
@@ -243,7 +301,16 @@ def _initial_thrash(group: ClassicGroup, settled: Settled) -> Breach | None:
     )
 
 
-def _ping_pong(group: ClassicGroup, alternated: SubscriptionAlternated) -> Breach | None:
+@rule("ping-pong subscriptions", WARNING, HEURISTIC, CLIENT, over=is_gone, quiet_times=5, also=(subscription_flaps,))
+def R_17(group: ClassicGroup, alternated: SubscriptionAlternated) -> Breach | None:
+    """A member changes its mind about its topics over and over; every change is a rebalance for all.
+
+    Condition: The topics of one member's JoinGroups changed four times within 15 minutes, among at most three different sets. Only
+        topics are compared: sticky assignors change the rest of the metadata with every join.
+    Expected: A subscription that changes rarely.
+    Action: Look at that client's subscription pattern or topic list, and at code that calls subscribe() with varying topics.
+    False alarms: Topics created and deleted in turn, under a pattern subscription.
+    """
     member = alternated.member
     if alternated.changes < _ALTERNATIONS or alternated.distinct > _TOPIC_SETS:
         return None
@@ -256,96 +323,5 @@ def _ping_pong(group: ClassicGroup, alternated: SubscriptionAlternated) -> Breac
         generation=group.generation,
     )
 
-
-R_06 = FrameRule(
-    id="R-06",
-    name="rebalance storm",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="Throughput collapses: the group rebalances instead of consuming.",
-    condition="Within 5 minutes or three rebalance timeouts, at most 15 minutes, more generations than one restart of each member "
-    "explains, four a member (six a Connect worker) and two (warning). An error if the group was outside Stable for half of the last 15 "
-    "minutes, or if one client started ten of the latest twenty and half of them; a Connect worker's rejoins count for nobody. Generations "
-    "that begin in an empty group do not count.",
-    expected="A generation lasts for hours; deployments aside.",
-    action="Begin with what started most of them, which is named: read the log of that client at these times. Where it is a "
-    "deployment or an autoscaler, let it change fewer members at a time.",
-    false_alarms="A deployment that takes more than 15 minutes and keeps the group busy for most of them.",
-    suppressed_by=("R-07", "R-24", "R-25", "R-26", "R-27", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
-    checks={Rebalanced: _storm},
-    quiet_times=5,
-)
-
-R_07 = FrameRule(
-    id="R-07",
-    name="one member loops",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A single client makes all others stop and rebalance, again and again.",
-    condition="The same member, instance id, or client id that nobody else in the group has, started four rebalances in a row within 15 "
-    "minutes (warning), or ten (error). Others that joined anew, left or changed their topics in most of the same join phases do "
-    "the same: then the finding tells of all, and of none alone. The generations that follow from a rebalance belong to it: up to three "
-    "that members start with the same topics (cooperative: what they gave up is assigned), and all that Connect workers start by "
-    "rejoining (configuration, revocation, the end of the scheduled delay; KIP-415). They neither count nor interrupt the row. A client "
-    "that gives a poll timeout as its reason each time it leaves is T-05 and T-12.",
-    expected="A member joins once and stays.",
-    action="Take that client out of the group and read its log: crash loop, exceeded poll interval, failing assignor or deserialiser.",
-    false_alarms="A leader that rejoins because partitions were added: not counted where its assignments show it, else a warning at most. "
-    "Starters that were not seen interrupt the row. "
-    "A Connect worker that rejoins for ever without leaving is not told from a cluster whose connectors change: R-06 counts that.",
-    suppressed_by=("R-10", "R-17", "R-25", "R-27", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
-    checks={Rebalanced: _one_member_loops},
-    quiet_times=5,
-)
-
-R_10 = FrameRule(
-    id="R-10",
-    name="joined, never synced, rejoins",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A client fails between the two phases of a rebalance, starts over, and takes the group with it.",
-    condition="Four JoinGroup successes in a row for one member, with no SyncGroup between, on connections that stood.",
-    expected="A member sends SyncGroup right after its JoinGroup was answered.",
-    action="Read that client's log: a failing assignor, or a check of the protocol that it does not survive.",
-    false_alarms="Connections that broke before the answer arrived do not count.",
-    suppressed_by=_BAD_PLANS,
-    checks={JoinedUnsynced: _never_syncs},
-    over=_synced_or_gone,
-)
-
-R_12 = FrameRule(
-    id="R-12",
-    name="initial thrash",
-    severity=Severity.INFO,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CONFIG,
-    meaning="The members of a new group came one by one, each after a generation was complete; the first assignments were wasted.",
-    condition="Generation 4 or later of a new group, with members that the one before did not have and no fewer members than generations, "
-    "within four times the initial rebalance delay (3 s unless configured) of its first JoinGroup.",
-    expected="The initial delay gathers all members that start together.",
-    action="Raise group.initial.rebalance.delay.ms on the brokers, or start the members closer together.",
-    false_alarms="A broker whose initial delay is shorter than the monitor was told. One or two latecomers are no finding.",
-    checks={Settled: _initial_thrash},
-)
-
-R_17 = FrameRule(
-    id="R-17",
-    name="ping-pong subscriptions",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A member changes its mind about its topics over and over; every change is a rebalance for all.",
-    condition="The topics of one member's JoinGroups changed four times within 15 minutes, among at most three different sets. Only topics "
-    "are compared: sticky assignors change the rest of the metadata with every join.",
-    expected="A subscription that changes rarely.",
-    action="Look at that client's subscription pattern or topic list, and at code that calls subscribe() with varying topics.",
-    false_alarms="Topics created and deleted in turn, under a pattern subscription.",
-    checks={SubscriptionAlternated: _ping_pong, SubscriptionFlapped: subscription_flaps},
-    quiet_times=5,
-    over=is_gone,
-)
 
 RULES = (R_06, R_07, R_10, R_12, R_17)

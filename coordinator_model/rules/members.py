@@ -5,7 +5,7 @@ Every eviction results in UNKNOWN_MEMBER_ID, and clients recover from it within 
 
 from __future__ import annotations
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.epochs.data import EpochGroupData
@@ -26,7 +26,7 @@ from coordinator_model.groups.evidence import client_text, exchange_evidence, re
 from coordinator_model.groups.protocol.classic import TABLE, TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import Exchange, host_of
 from coordinator_model.groups.sameness import CameBackDead
-from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, is_refused_no_longer, sender_text, the_client, who, whom
+from coordinator_model.rules.base import Breach, HeldFinding, is_refused_no_longer, rule, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, time_to_rejoin_us
@@ -45,7 +45,17 @@ def _whoever(exchange: Exchange) -> str:
     return begin(the_client(exchange.actor))
 
 
-def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
+@rule("zombie member", ERROR, HEURISTIC, CLIENT, suppressed_by=("S-02",), over=is_refused_no_longer)
+def M_01(group: ClassicGroup, refused: Refused) -> Breach | None:
+    """An evicted member goes on processing records that now belong to others.
+
+    Condition: The same member id was refused with UNKNOWN_MEMBER_ID at least three times, over at least 10 s and two of its
+        heartbeat intervals (warning), or over more than its rebalance timeout (error), and sent no JoinGroup in between.
+    Expected: After UNKNOWN_MEMBER_ID a member forgets its id and joins again.
+    Action: Restart that client; compare its session timeout with its pauses (garbage collection, suspended host).
+    False alarms: A starved client that polls so late that it rejoins within its rebalance timeout: a warning, until it does. What a
+        client had under way when it left is refused within seconds, and too soon to count.
+    """
     member, refusals = refused.member, refused.member.refusals
     if refusals is None or refusals.error != UNKNOWN_MEMBER_ID or not is_zombie(group, refused):
         return None
@@ -58,28 +68,38 @@ def _zombie_member(group: ClassicGroup, refused: Refused) -> Breach | None:
         f"{counted(refusals.count, 'request')} refused with UNKNOWN_MEMBER_ID over {span}, no JoinGroup between",
         tuple(refusals.evidence),
         generation=refusals.generation,
-        severity=None if overdue else Severity.WARNING,
+        severity=None if overdue else WARNING,
     )
 
 
-def _unknown_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+def _explained(group: ClassicGroup, held: HeldFinding) -> bool:
+    return joined_after_all(group, held) or loads_after_all(group, held)
+
+
+@rule("unknown member accepted", CRITICAL, CONFIRMED, BROKER, suppressed_by=("C-05",), explained=_explained)
+def M_02(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    """Fencing is broken: somebody who is not a member is let through.
+
+    Condition: A Heartbeat, SyncGroup, OffsetCommit or TxnOffsetCommit (v3+) was accepted at generation g from a member id that is
+        not in the leader's member list of g and was given no JoinGroup success at g.
+    Expected: UNKNOWN_MEMBER_ID.
+    Action: Stop the named client, keep the broker's logs, and look for a proxy that rewrites answers.
+    False alarms: A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.
+    """
     return accepted(group, verdict, "M-02")
 
 
-def _answered_for_another(group: ClassicGroup | EpochGroupData, answered: Answered) -> Breach | None:
-    if isinstance(group, EpochGroupData):
-        return heartbeat_for_another(group, answered)
-    exchange = answered.exchange
-    return Breach.of_sender(
-        exchange,
-        f"The coordinator {exchange.broker} answered the JoinGroup of {sender_text(exchange)} in group "
-        f"{group.name} with the member id {answered.member_id}: the client takes on a foreign identity.",
-        f"JoinGroup of {exchange.member_id} succeeded as {answered.member_id}",
-        (request_evidence(exchange), response_evidence(exchange, 0)),
-    )
+@rule("member wrongly unknown", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",))
+def M_03(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
+    """A healthy member is made to start again: a needless rebalance for everybody.
 
-
-def _wrongly_unknown(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
+    Condition: UNKNOWN_MEMBER_ID between two successes of the same member; or to a dynamic member of the current generation within
+        its session timeout, followed by a success at that same generation, which its removal would have ended.
+    Expected: A member id is gone for good once it is gone, and a settled group does not lose a member without a new generation.
+    Action: Look in the coordinator's log for why it removed the member; look for a proxy that rewrites answers.
+    False alarms: Brokers up to 2.2 say so while they unload a group: only versions that newer brokers speak are judged. A wrong
+        instance id makes a member unknown: not judged.
+    """
     doubt, exchange = contradicted.doubt, contradicted.exchange
     if doubt.error != UNKNOWN_MEMBER_ID:
         return None
@@ -95,7 +115,16 @@ def _wrongly_unknown(group: ClassicGroup, contradicted: Contradicted) -> Breach 
     )
 
 
-def _invented(group: ClassicGroup, invented: Invented) -> Breach | None:
+@rule("invented id", WARNING, CONFIRMED, CLIENT)
+def M_04(group: ClassicGroup, invented: Invented) -> Breach | None:
+    """A client made up its member id, or took it from another group.
+
+    Condition: A JoinGroup with a member id that was not issued since the group's generation 1 was refused with UNKNOWN_MEMBER_ID.
+    Expected: The first JoinGroup has an empty member id; the coordinator hands one out.
+    Action: Upgrade or replace that client's library, or mend the code that sets its member id: a first JoinGroup has none.
+    False alarms: Ids issued before the capture began: judged only a session timeout after the group's birth was seen. Groups of the
+        new type let clients choose their id: not judged.
+    """
     exchange = invented.exchange
     return Breach.of_sender(
         exchange,
@@ -106,7 +135,17 @@ def _invented(group: ClassicGroup, invented: Invented) -> Breach | None:
     )
 
 
-def _unused(group: ClassicGroup, idle: IdUnused) -> Breach | None:
+@rule("MEMBER_ID_REQUIRED ignored", WARNING, CERTAIN, CLIENT, suppressed_by=("R-09",))
+def M_05(group: ClassicGroup, idle: IdUnused) -> Breach | None:
+    """The client never joins, and each id that it leaves unused keeps join phases open until it expires.
+
+    Condition: A JoinGroup without a member id on a connection that was given at least two ids, which still hold, and used neither.
+    Expected: After MEMBER_ID_REQUIRED the client sends JoinGroup with the id that it was given (KIP-394).
+    Action: Stop that client, so that the group no longer waits for its ids, and upgrade its library: it has to repeat the JoinGroup
+        with the id that it was given (KIP-394).
+    False alarms: Ids issued within the last half second may yet be used. A process that crashes in between comes on a new
+        connection.
+    """
     exchange = idle.exchange
     ids = ", ".join(idle.unused[-3:])
     return Breach(
@@ -119,7 +158,17 @@ def _unused(group: ClassicGroup, idle: IdUnused) -> Breach | None:
     )
 
 
-def _mishandled(group: ClassicGroup, mishandled: IdMishandled) -> Breach | None:
+@rule("MEMBER_ID_REQUIRED misplaced", ERROR, CERTAIN, BROKER)
+def M_06(group: ClassicGroup, mishandled: IdMishandled) -> Breach | None:
+    """Broker or proxy do not keep to the two-step join: clients are let in without it, or sent in a circle.
+
+    Condition: A JoinGroup v4 or later without member id and instance id succeeded; or MEMBER_ID_REQUIRED to an older one, to one
+        with a member id, or to one with an instance id.
+    Expected: From v4 on, a dynamic member without an id is told MEMBER_ID_REQUIRED first, and no other member is (KIP-394).
+    Action: Look for a proxy between that client and the broker that changes API versions. If there is none, keep the frames and the
+        broker's log, and report them.
+    False alarms: None known.
+    """
     exchange = mishandled.exchange
     outcome = error_name(exchange.error) if exchange.error else "success"
     named = f"named the member id {exchange.member_id!r}" if exchange.member_id else "named no member id"
@@ -134,7 +183,16 @@ def _mishandled(group: ClassicGroup, mishandled: IdMishandled) -> Breach | None:
     )
 
 
-def _two_voices(group: ClassicGroup, alternated: HostAlternated) -> Breach | None:
+@rule("identity used twice", WARNING, HEURISTIC, CLIENT)
+def M_07(group: ClassicGroup, alternated: HostAlternated) -> Breach | None:
+    """Two processes act as one member, and work on the same partitions.
+
+    Condition: Heartbeats of one member id alternate between two hosts, five changes in a row, with both connections open.
+    Expected: One process per member id.
+    Action: Find the second deployment: a cloned machine or a copied state.
+    False alarms: A client with several connections from one host, and one that moved to another address, are not counted. A proxy
+        or NAT pool that spreads one client's connections over several addresses looks the same.
+    """
     exchange, member, before = alternated.exchange, alternated.member, alternated.before
     if member.alternations < _ALTERNATIONS:
         return None
@@ -148,7 +206,39 @@ def _two_voices(group: ClassicGroup, alternated: HostAlternated) -> Breach | Non
     )
 
 
-def _churns(group: ClassicGroup | EpochGroupData, new: NewId) -> Breach | None:
+@rule("answer for somebody else", CRITICAL, CERTAIN, BROKER, suppressed_by=("C-11",))
+def M_08(group: ClassicGroup | EpochGroupData, answered: Answered) -> Breach | None:
+    """A client adopts a foreign identity; two processes then act as one member.
+
+    Condition: A JoinGroup that named a member id succeeded under another one.
+    Expected: The member id that asked.
+    Action: Look for a proxy that mixes up connections or correlation ids.
+    False alarms: None known.
+    """
+    if isinstance(group, EpochGroupData):
+        return heartbeat_for_another(group, answered)
+    exchange = answered.exchange
+    return Breach.of_sender(
+        exchange,
+        f"The coordinator {exchange.broker} answered the JoinGroup of {sender_text(exchange)} in group "
+        f"{group.name} with the member id {answered.member_id}: the client takes on a foreign identity.",
+        f"JoinGroup of {exchange.member_id} succeeded as {answered.member_id}",
+        (request_evidence(exchange), response_evidence(exchange, 0)),
+    )
+
+
+@rule("id churn", WARNING, HEURISTIC, CLIENT, suppressed_by=("R-09", "M-05", "M-13", "T-10"))
+def M_09(group: ClassicGroup | EpochGroupData, new: NewId) -> Breach | None:
+    """A client leaves member ids behind; each is waited for in every join phase until its session runs out.
+
+    Condition: A client (by client id and host) was given a new id after it left more than ten behind within an hour: it hung up
+        without a LeaveGroup while the coordinator still had them; in a group with epochs, joined under one after the sessions of so
+        many had ended.
+    Expected: A client keeps its member id, or leaves.
+    Action: Find out why that client dies or gives up: its log, and a request timeout that is shorter than its rebalance timeout.
+        The summary says if its JoinGroup is older than v4: only such a client is helped by an upgrade (KIP-394).
+    False alarms: Several processes with one client id on one host that are all killed at once.
+    """
     if isinstance(group, EpochGroupData):
         return ids_left_behind(group, new)
     exchange = new.exchange
@@ -167,35 +257,16 @@ def _churns(group: ClassicGroup | EpochGroupData, new: NewId) -> Breach | None:
     )
 
 
-def _crash_loop(group: ClassicGroup | EpochGroupData, back: CameBackDead) -> Breach | None:
-    if isinstance(group, EpochGroupData):
-        return crash_loop(group, back)
-    times, exchange = back.returns_us, back.exchange
-    dead = group.members.get(back.dead.id)
-    closes = closes_without_leaving(dead)
-    if len(times) < group.settings.crash_loop_returns * (PATIENCE if closes else 1):
-        return None
-    waits = f", {seconds(dead.session_timeout_ms * 1_000)}" if dead is not None and dead.session_timeout_ms else ""
-    client = f"instance {exchange.instance_id} {whom(exchange.actor)}" if exchange.instance_id is not None else _whoever(exchange)
-    went = f"went away from group {group.name} without leaving"
-    if closes:
-        went = f"closed without leaving group {group.name}, as Kafka Streams does,"
-    return Breach(
-        exchange.instance_id or client_text(exchange.actor),
-        f"{begin(client)} {went} and came back {len(times)} times since {clock(times[0])}: each time takes the "
-        f"group a rebalance, and up to the session timeout{waits}, to notice.",
-        f"the connection of {back.dead.id} closed without a LeaveGroup, and the same {back.known_by} joined with an empty member id; "
-        f"{len(times)} times in {seconds(times[-1] - times[0])}",
-        exchange_evidence(exchange),
-        actor=exchange.actor,
-        member_id=back.member_id,
-        instance_id=exchange.instance_id,
-        generation=group.generation,
-        action=WHEN_CLOSED_AGAIN if closes else None,
-    )
+@rule("leave refused", INFO, CONFIRMED, CLIENT, suppressed_by=("S-02", "M-01", "T-12"))
+def M_10(group: ClassicGroup, refused: LeaveRefused) -> Breach | None:
+    """Somebody tries to remove a member that is not there: a client that was evicted before it left, or a script with stale ids.
 
-
-def _leave_refused(group: ClassicGroup, refused: LeaveRefused) -> Breach | None:
+    Condition: A LeaveGroup, or an entry of one, was refused with UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID. A warning from the third
+        time.
+    Expected: Who leaves is a member.
+    Action: In scripts use the current member id, or the instance id with an empty member id.
+    False alarms: A LeaveGroup repeated after it was granted: not counted.
+    """
     exchange = refused.exchange
     whose = refused.member_id or f"instance {refused.instance_id}"
     return Breach(
@@ -207,11 +278,21 @@ def _leave_refused(group: ClassicGroup, refused: LeaveRefused) -> Breach | None:
         actor=exchange.actor,
         member_id=refused.member_id or None,
         instance_id=refused.instance_id,
-        severity=Severity.WARNING if refused.times >= _REPEATED else None,
+        severity=WARNING if refused.times >= _REPEATED else None,
     )
 
 
-def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
+@rule("instance and member do not match", CRITICAL, CONFIRMED, BROKER, suppressed_by=("C-05",))
+def M_11(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
+    """Fencing by group.instance.id has a hole: somebody acts under another's instance id.
+
+    Condition: A request succeeded whose instance id another member had been holding since before it was asked; or, on brokers since
+        3.0, whose instance id no member in the leader's member list holds.
+    Expected: FENCED_INSTANCE_ID, or UNKNOWN_MEMBER_ID for an instance id that no member holds.
+    Action: Report it with the frames and the coordinator's log; look for a proxy that rewrites answers.
+    False alarms: Brokers from 2.3 to 2.8 ignore an instance id that no member holds: judged only once a version was seen that they
+        do not have.
+    """
     exchange, newest = mispaired.exchange, group.newest_generation
     instance_id, member_id = exchange.instance_id, exchange.member_id
     taken = group.member_identity.taken_over(group, exchange)
@@ -239,7 +320,15 @@ def _mispaired(group: ClassicGroup, mispaired: Mispaired) -> Breach | None:
     )
 
 
-def _over_capacity(group: ClassicGroup, over: OverCapacity) -> Breach | None:
+@rule("member over capacity", WARNING, CONFIRMED, CONFIG, suppressed_by=("C-10",))
+def M_12(group: ClassicGroup, over: OverCapacity) -> Breach | None:
+    """A healthy member was removed because the group is full.
+
+    Condition: GROUP_MAX_SIZE_REACHED to a JoinGroup of an id that was a member.
+    Expected: The group has room for its members.
+    Action: Raise group.max.size, or run fewer consumers.
+    False alarms: None known.
+    """
     exchange, member = over.exchange, over.member
     newest = group.newest_generation
     size = len(newest.roster) if newest is not None and newest.roster is not None else None
@@ -253,225 +342,48 @@ def _over_capacity(group: ClassicGroup, over: OverCapacity) -> Breach | None:
     )
 
 
-def _explained(group: ClassicGroup, held: HeldFinding) -> bool:
-    return joined_after_all(group, held) or loads_after_all(group, held)
+@rule("crash loop", WARNING, HEURISTIC, CLIENT, suppressed_by=("T-10", "T-11"), quiet_times=5)
+def M_13(group: ClassicGroup | EpochGroupData, back: CameBackDead) -> Breach | None:
+    """A process dies and is started again, over and over: each time the group rebalances, and waits for the dead member first.
 
+    Condition: Three times within ten minutes (crash_loop_returns, crash_loop_ms) a client's connection closed without a LeaveGroup
+        and the client came back with an empty member id: the same group.instance.id; the same client id on the same host; or the
+        same client id, or host, that nobody else in the group has. Each time it was the one that had come back before that died. A
+        process that is known to live does not count: it goes on with another connection, or gave up a JoinGroup that the
+        coordinator held (R-05). In groups with epochs a new member id counts, and the end of a session as well as that of a
+        connection. Kafka Streams never leaves, so it takes twice as many.
+    Expected: A process that stops leaves the group, and one that starts stays.
+    Action: Read that process's log and exit status: an exception at start, a record that it cannot process, the memory limit, a
+        liveness probe that kills it. Take it out of the group until it is mended.
+    False alarms: A static member that is restarted on purpose so often. Processes killed together, or one after the other, do not
+        count: none of them dies twice. Members that all lose their connections at once do not count either: their coordinator is
+        away (C-14).
+    """
+    if isinstance(group, EpochGroupData):
+        return crash_loop(group, back)
+    times, exchange = back.returns_us, back.exchange
+    dead = group.members.get(back.dead.id)
+    closes = closes_without_leaving(dead)
+    if len(times) < group.settings.crash_loop_returns * (PATIENCE if closes else 1):
+        return None
+    waits = f", {seconds(dead.session_timeout_ms * 1_000)}" if dead is not None and dead.session_timeout_ms else ""
+    client = f"instance {exchange.instance_id} {whom(exchange.actor)}" if exchange.instance_id is not None else _whoever(exchange)
+    went = f"went away from group {group.name} without leaving"
+    if closes:
+        went = f"closed without leaving group {group.name}, as Kafka Streams does,"
+    return Breach(
+        exchange.instance_id or client_text(exchange.actor),
+        f"{begin(client)} {went} and came back {len(times)} times since {clock(times[0])}: each time takes the "
+        f"group a rebalance, and up to the session timeout{waits}, to notice.",
+        f"the connection of {back.dead.id} closed without a LeaveGroup, and the same {back.known_by} joined with an empty member id; "
+        f"{len(times)} times in {seconds(times[-1] - times[0])}",
+        exchange_evidence(exchange),
+        actor=exchange.actor,
+        member_id=back.member_id,
+        instance_id=exchange.instance_id,
+        generation=group.generation,
+        action=WHEN_CLOSED_AGAIN if closes else None,
+    )
 
-M_01 = FrameRule(
-    id="M-01",
-    name="zombie member",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="An evicted member goes on processing records that now belong to others.",
-    condition="The same member id was refused with UNKNOWN_MEMBER_ID at least three times, over at least 10 s and two of its heartbeat "
-    "intervals (warning), or over more than its rebalance timeout (error), and sent no JoinGroup in between.",
-    expected="After UNKNOWN_MEMBER_ID a member forgets its id and joins again.",
-    action="Restart that client; compare its session timeout with its pauses (garbage collection, suspended host).",
-    false_alarms="A starved client that polls so late that it rejoins within its rebalance timeout: a warning, until it does. What a "
-    "client had under way when it left is refused within seconds, and too soon to count.",
-    suppressed_by=("S-02",),
-    checks={Refused: _zombie_member},
-    over=is_refused_no_longer,
-)
-
-M_02 = FrameRule(
-    id="M-02",
-    name="unknown member accepted",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Fencing is broken: somebody who is not a member is let through.",
-    condition="A Heartbeat, SyncGroup, OffsetCommit or TxnOffsetCommit (v3+) was accepted at generation g from a member id that is not in "
-    "the leader's member list of g and was given no JoinGroup success at g.",
-    expected="UNKNOWN_MEMBER_ID.",
-    action="Stop the named client, keep the broker's logs, and look for a proxy that rewrites answers.",
-    false_alarms="A coordinator that is still loading answers every Heartbeat with success: ignored while that broker says it loads.",
-    suppressed_by=("C-05",),
-    checks={Verdict: _unknown_accepted},
-    explained=_explained,
-)
-
-M_03 = FrameRule(
-    id="M-03",
-    name="member wrongly unknown",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="A healthy member is made to start again: a needless rebalance for everybody.",
-    condition="UNKNOWN_MEMBER_ID between two successes of the same member; or to a dynamic member of the current generation within its "
-    "session timeout, followed by a success at that same generation, which its removal would have ended.",
-    expected="A member id is gone for good once it is gone, and a settled group does not lose a member without a new generation.",
-    action="Look in the coordinator's log for why it removed the member; look for a proxy that rewrites answers.",
-    false_alarms="Brokers up to 2.2 say so while they unload a group: only versions that newer brokers speak are judged. "
-    "A wrong instance id makes a member unknown: not judged.",
-    suppressed_by=("C-05",),
-    checks={Contradicted: _wrongly_unknown},
-)
-
-M_04 = FrameRule(
-    id="M-04",
-    name="invented id",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="A client made up its member id, or took it from another group.",
-    condition="A JoinGroup with a member id that was not issued since the group's generation 1 was refused with UNKNOWN_MEMBER_ID.",
-    expected="The first JoinGroup has an empty member id; the coordinator hands one out.",
-    action="Upgrade or replace that client's library, or mend the code that sets its member id: a first JoinGroup has none.",
-    false_alarms="Ids issued before the capture began: judged only a session timeout after the group's birth was seen. "
-    "Groups of the new type let clients choose their id: not judged.",
-    checks={Invented: _invented},
-)
-
-M_05 = FrameRule(
-    id="M-05",
-    name="MEMBER_ID_REQUIRED ignored",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="The client never joins, and each id that it leaves unused keeps join phases open until it expires.",
-    condition="A JoinGroup without a member id on a connection that was given at least two ids, which still hold, and used neither.",
-    expected="After MEMBER_ID_REQUIRED the client sends JoinGroup with the id that it was given (KIP-394).",
-    action="Stop that client, so that the group no longer waits for its ids, and upgrade its library: it has to repeat the "
-    "JoinGroup with the id that it was given (KIP-394).",
-    false_alarms="Ids issued within the last half second may yet be used. A process that crashes in between comes on a new connection.",
-    suppressed_by=("R-09",),
-    checks={IdUnused: _unused},
-)
-
-M_06 = FrameRule(
-    id="M-06",
-    name="MEMBER_ID_REQUIRED misplaced",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="Broker or proxy do not keep to the two-step join: clients are let in without it, or sent in a circle.",
-    condition="A JoinGroup v4 or later without member id and instance id succeeded; or MEMBER_ID_REQUIRED to an older one, to one with a "
-    "member id, or to one with an instance id.",
-    expected="From v4 on, a dynamic member without an id is told MEMBER_ID_REQUIRED first, and no other member is (KIP-394).",
-    action="Look for a proxy between that client and the broker that changes API versions. If there is none, keep the frames and "
-    "the broker's log, and report them.",
-    false_alarms="None known.",
-    checks={IdMishandled: _mishandled},
-)
-
-M_07 = FrameRule(
-    id="M-07",
-    name="identity used twice",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="Two processes act as one member, and work on the same partitions.",
-    condition="Heartbeats of one member id alternate between two hosts, five changes in a row, with both connections open.",
-    expected="One process per member id.",
-    action="Find the second deployment: a cloned machine or a copied state.",
-    false_alarms="A client with several connections from one host, and one that moved to another address, are not counted. "
-    "A proxy or NAT pool that spreads one client's connections over several addresses looks the same.",
-    checks={HostAlternated: _two_voices},
-)
-
-M_08 = FrameRule(
-    id="M-08",
-    name="answer for somebody else",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="A client adopts a foreign identity; two processes then act as one member.",
-    condition="A JoinGroup that named a member id succeeded under another one.",
-    expected="The member id that asked.",
-    action="Look for a proxy that mixes up connections or correlation ids.",
-    false_alarms="None known.",
-    suppressed_by=("C-11",),
-    checks={Answered: _answered_for_another},
-)
-
-M_09 = FrameRule(
-    id="M-09",
-    name="id churn",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A client leaves member ids behind; each is waited for in every join phase until its session runs out.",
-    condition="A client (by client id and host) was given a new id after it left more than ten behind within an hour: it hung up "
-    "without a LeaveGroup while the coordinator still had them; "
-    "in a group with epochs, joined under one after the sessions of so many had ended.",
-    expected="A client keeps its member id, or leaves.",
-    action="Find out why that client dies or gives up: its log, and a request timeout that is shorter than its rebalance timeout. The "
-    "summary says if its JoinGroup is older than v4: only such a client is helped by an upgrade (KIP-394).",
-    false_alarms="Several processes with one client id on one host that are all killed at once.",
-    suppressed_by=("R-09", "M-05", "M-13", "T-10"),
-    checks={NewId: _churns},
-)
-
-M_10 = FrameRule(
-    id="M-10",
-    name="leave refused",
-    severity=Severity.INFO,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="Somebody tries to remove a member that is not there: a client that was evicted before it left, or a script with stale ids.",
-    condition="A LeaveGroup, or an entry of one, was refused with UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID. A warning from the third time.",
-    expected="Who leaves is a member.",
-    action="In scripts use the current member id, or the instance id with an empty member id.",
-    false_alarms="A LeaveGroup repeated after it was granted: not counted.",
-    suppressed_by=("S-02", "M-01", "T-12"),
-    checks={LeaveRefused: _leave_refused},
-)
-
-M_11 = FrameRule(
-    id="M-11",
-    name="instance and member do not match",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Fencing by group.instance.id has a hole: somebody acts under another's instance id.",
-    condition="A request succeeded whose instance id another member had been holding since before it was asked; or, on brokers since 3.0, "
-    "whose instance id no member in the leader's member list holds.",
-    expected="FENCED_INSTANCE_ID, or UNKNOWN_MEMBER_ID for an instance id that no member holds.",
-    action="Report it with the frames and the coordinator's log; look for a proxy that rewrites answers.",
-    false_alarms="Brokers from 2.3 to 2.8 ignore an instance id that no member holds: judged only once a version was seen that they do not "
-    "have.",
-    suppressed_by=("C-05",),
-    checks={Mispaired: _mispaired},
-)
-
-M_12 = FrameRule(
-    id="M-12",
-    name="member over capacity",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CONFIG,
-    meaning="A healthy member was removed because the group is full.",
-    condition="GROUP_MAX_SIZE_REACHED to a JoinGroup of an id that was a member.",
-    expected="The group has room for its members.",
-    action="Raise group.max.size, or run fewer consumers.",
-    false_alarms="None known.",
-    suppressed_by=("C-10",),
-    checks={OverCapacity: _over_capacity},
-)
-
-M_13 = FrameRule(
-    id="M-13",
-    name="crash loop",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A process dies and is started again, over and over: each time the group rebalances, and waits for the dead member first.",
-    condition="Three times within ten minutes (crash_loop_returns, crash_loop_ms) a client's connection closed without a LeaveGroup and "
-    "the client came back with an empty member id: the same group.instance.id; the same client id on the same host; or the same client "
-    "id, or host, that nobody else in the group has. Each time it was the one that had come back before that died. A process that is known "
-    "to live does not count: it goes on with another connection, or gave up a JoinGroup that the coordinator held (R-05). In groups with "
-    "epochs a new member id counts, and the end of a session as well as that of a connection. Kafka Streams never leaves, so it takes "
-    "twice as many.",
-    expected="A process that stops leaves the group, and one that starts stays.",
-    action="Read that process's log and exit status: an exception at start, a record that it cannot process, the memory limit, a liveness "
-    "probe that kills it. Take it out of the group until it is mended.",
-    false_alarms="A static member that is restarted on purpose so often. Processes killed together, or one after the other, do not count: "
-    "none of them dies twice. Members that all lose their connections at once do not count either: their coordinator is away (C-14).",
-    suppressed_by=("T-10", "T-11"),
-    checks={CameBackDead: _crash_loop},
-    quiet_times=5,
-)
 
 RULES = (M_01, M_02, M_03, M_04, M_05, M_06, M_07, M_08, M_09, M_10, M_11, M_12, M_13)

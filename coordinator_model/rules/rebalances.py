@@ -10,25 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CLIENT, CONFIRMED, ERROR, HEURISTIC, INFO, WARNING, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_history import NotRecovered
 from coordinator_model.groups.classic.trackers.sessions import has_come_again, held_joins
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.events import Refused, ToldToRejoin
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member
 from coordinator_model.rules.base import (
     Breach,
     Due,
-    FrameRule,
     Matter,
-    TimerRule,
     about_one,
     is_refused_no_longer,
     kept_waiting,
+    rule,
     the_client,
+    timer_rule,
     who,
     whom,
     work_of,
@@ -83,7 +82,42 @@ def _stalls(member: Member, group: ClassicGroup) -> bool:
     return member.rejoin_asked_last_us - member.rejoin_asked_us > _patience(group).us // 2
 
 
-def _join_overdue(group: ClassicGroup) -> Iterator[Due]:
+def _source(patience: WaitLimits) -> str:
+    """Return where the limit of a join phase comes from, as text."""
+    if not patience.bounded:
+        return "assumed since the members' own timeouts are longer"
+    if patience.known:
+        return "the largest rebalance timeout of the members"
+    return "guessed since not all rebalance timeouts are known"
+
+
+def _blocking_ids(group: ClassicGroup) -> Iterator[tuple[str, IssuedId, int, Exchange]]:
+    """Yield the issued and unused ids for which alone a join phase waits: id, issue, since when, a JoinGroup that waits for it."""
+    newest = group.newest_generation
+    waiting = list(group.waiting_joins())
+    if not group.issued or newest is None or newest.roster is None or not waiting or awaited_members(group):
+        return
+    if not any(member.present for member in (group.members.get(id_) for id_ in newest.roster) if member is not None):
+        return  # a phase that begins in an empty group lasts for its initial delay in any case
+    last_us = max(one.effective_us for one in waiting)
+    named = {one.member_id for one in group.open.values() if one.api_key == JOIN_GROUP}
+    for id_, issued in group.issued.items():
+        if id_ not in named:
+            yield id_, issued, max(last_us, issued.issued_us), waiting[0]
+
+
+@timer_rule("join phase overdue", ERROR, CONFIRMED, CLIENT, matter=Matter.REQUEST, suppressed_by=("C-04", "C-05", "C-13", "G-12"))
+def R_01(group: ClassicGroup) -> Iterator[Due]:
+    """The whole group is idle: everybody has stopped consuming and waits for the join phase to end.
+
+    Condition: A JoinGroup waits for longer than half of the largest rebalance timeout of the members, plus 2 s and a tenth
+        (warning: it names who is missing), or for longer than all of it (error: the coordinator should have ended the phase).
+    Expected: The coordinator ends the join phase when every member has rejoined, at the latest after the largest rebalance timeout.
+    Action: It depends on what the phase waits for, and is said with each finding: for members, for ids that nobody used, or for the
+        coordinator alone.
+    False alarms: When not every member's rebalance timeout was seen, twice the largest known is taken and it stays a heuristic
+        warning. A rebalance timeout beyond ten minutes counts as ten, and gives a warning only.
+    """
     waiting = [(since, one) for one in group.waiting_joins() if (since := processed_since(group, one)) is not None]
     if not waiting:
         return
@@ -98,9 +132,9 @@ def _join_overdue(group: ClassicGroup) -> Iterator[Due]:
     told = missing and all(_stalls(member, group) for member in missing)
     if not told and not any(_blocking_ids(group)):  # else R-08 or R-09 reports it
         warn_us = patience.us // 2 if patience.bounded else patience.us
-        yield Due(since_us + warn_us + slack_us, "", Severity.WARNING, lambda: describe(Severity.WARNING))
+        yield Due(since_us + warn_us + slack_us, "", WARNING, lambda: describe(WARNING))
     if patience.known:
-        yield Due(since_us + patience.us + slack_us, "", Severity.ERROR, lambda: describe(Severity.ERROR))
+        yield Due(since_us + patience.us + slack_us, "", ERROR, lambda: describe(ERROR))
 
 
 def _by_age(waiting: tuple[int, Exchange]) -> tuple[int, int]:
@@ -118,7 +152,7 @@ def _join_breach(
         blocked, action = f"although every known member has asked; ids issued and not used: {issued}", _FIND_THE_CLIENTS
     else:
         blocked, action = "although every known member has asked", RESTART_THE_BROKER
-    overdue = severity is Severity.ERROR
+    overdue = severity is ERROR
     limit = "should have ended after" if overdue else "may last"
     count, (since_us, oldest) = len(waiting), waiting[0]
     wait = "request waits," if count == 1 else "requests wait, the first"
@@ -130,23 +164,25 @@ def _join_breach(
         f"{'the timeout' if overdue else 'half time'}",
         (request_evidence(oldest),),
         generation=group.generation,
-        blame=Blame.CLIENT if (missing or group.issued) and not overdue else Blame.BROKER,
-        certainty=None if patience.known else Certainty.HEURISTIC,
+        blame=CLIENT if (missing or group.issued) and not overdue else BROKER,
+        certainty=None if patience.known else HEURISTIC,
         action=RESTART_THE_BROKER if overdue else action,
         **about_one(missing),
     )
 
 
-def _source(patience: WaitLimits) -> str:
-    """Return where the limit of a join phase comes from, as text."""
-    if not patience.bounded:
-        return "assumed since the members' own timeouts are longer"
-    if patience.known:
-        return "the largest rebalance timeout of the members"
-    return "guessed since not all rebalance timeouts are known"
+@timer_rule("ghost in the roster", WARNING, HEURISTIC, CLIENT, suppressed_by=("T-10",))
+def R_05(group: ClassicGroup) -> Iterator[Due]:
+    """A client disconnected while it waited to join. The coordinator cannot notice, counts it in, and needs another generation to
+    get rid of it.
 
-
-def _ghost(group: ClassicGroup) -> Iterator[Due]:
+    Condition: The member list of a generation holds an id whose JoinGroup's connection ended before the generation was complete; no
+        newer JoinGroup and nothing else came from it for 2 s. Before JoinGroup v4 the id is one that the answer to the lost
+        connection names, or that begins with the client id and that no frame uses.
+    Expected: A client waits for the answer to its JoinGroup at least as long as its rebalance timeout.
+    Action: Raise the request timeout of that client above its rebalance timeout; see whether it crashed.
+    False alarms: A client that needs more than 2 s to ask again on a new connection: resolved when it does.
+    """
     newest = group.newest_generation
     if newest is None or newest.roster is None:
         return
@@ -178,7 +214,7 @@ def _ghost(group: ClassicGroup) -> Iterator[Due]:
                 action=_raise_timeout(abandoned, waited_us, came_again),
             )
 
-        yield Due(newest.proven_us + _RETRY_US, id_, Severity.WARNING, describe)
+        yield Due(newest.proven_us + _RETRY_US, id_, WARNING, describe)
 
 
 def _came_again(group: ClassicGroup, id_: str, abandoned: AbandonedRequest) -> str:
@@ -199,7 +235,24 @@ def _raise_timeout(abandoned: AbandonedRequest, waited_us: int, came_again: str)
     )
 
 
-def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
+def _rejoined(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
+    member = group.members.get(member_id)
+    return member is None or member.rejoin_asked_us is None or member.removed is not None
+
+
+@rule("heartbeats but never rejoins", ERROR, CONFIRMED, CLIENT, over=_rejoined, also=(does_not_rejoin,))
+def R_08(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
+    """A member's heartbeat thread lives while its poll loop does not: everybody waits for it until it is dropped.
+
+    Condition: The member's heartbeats were answered REBALANCE_IN_PROGRESS for more than half of its rebalance timeout (warning;
+        info while nobody is known to wait for it), or all of it (error; in a group that is being migrated after three times as
+        long, since it may have been loaded anew unseen, and a warning while it may have become a classic one unseen), and it sent
+        no JoinGroup.
+    Expected: A member told to rejoin sends JoinGroup at its next poll.
+    Action: Take a thread dump of that client: what blocks its poll loop? Restart it if it hangs. If it is slow, process fewer
+        records per poll, or raise max.poll.interval.ms.
+    False alarms: None while its JoinGroup or SyncGroup is under way.
+    """
     member, now_us = told.member, told.exchange.res_us
     if member.rejoin_asked_us is None or not _stalls(member, group):
         return None
@@ -220,31 +273,20 @@ def _does_not_rejoin(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
         tuple(member.rejoin_frames),
         generation=told.exchange.generation,
         # Where a capture begins within a join phase, the requests of those who wait are not in it: what it costs is not known.
-        severity=Severity.ERROR if overdue else Severity.WARNING if held[0] else Severity.INFO,
+        severity=ERROR if overdue else WARNING if held[0] else INFO,
     )
 
 
-def _rejoined(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
-    member = group.members.get(member_id)
-    return member is None or member.rejoin_asked_us is None or member.removed is not None
+@timer_rule("pending id blocks", WARNING, CONFIRMED, CLIENT, matter=Matter.REQUEST)
+def R_09(group: ClassicGroup) -> Iterator[Due]:
+    """A client asked for a member id and went away: the whole group waits for it, up to its session timeout.
 
-
-def _blocking_ids(group: ClassicGroup) -> Iterator[tuple[str, IssuedId, int, Exchange]]:
-    """Yield the issued and unused ids for which alone a join phase waits: id, issue, since when, a JoinGroup that waits for it."""
-    newest = group.newest_generation
-    waiting = list(group.waiting_joins())
-    if not group.issued or newest is None or newest.roster is None or not waiting or awaited_members(group):
-        return
-    if not any(member.present for member in (group.members.get(id_) for id_ in newest.roster) if member is not None):
-        return  # a phase that begins in an empty group lasts for its initial delay in any case
-    last_us = max(one.effective_us for one in waiting)
-    named = {one.member_id for one in group.open.values() if one.api_key == JOIN_GROUP}
-    for id_, issued in group.issued.items():
-        if id_ not in named:
-            yield id_, issued, max(last_us, issued.issued_us), waiting[0]
-
-
-def _pending_id(group: ClassicGroup) -> Iterator[Due]:
+    Condition: In a join phase of a living group all members have rejoined, and an id that was issued with MEMBER_ID_REQUIRED has
+        not been used for 2 s and a tenth of its session timeout.
+    Expected: A client that is told MEMBER_ID_REQUIRED sends JoinGroup with the id at once.
+    Action: Find the client that crashes or gives up right after start-up.
+    False alarms: Members that were never seen: not judged until the leader's member list was.
+    """
     for id_, issued, since_us, waiting in _blocking_ids(group):
         due_us = since_us + group.settings.slack_us(issued.session_timeout_ms)
         if due_us >= issued.issued_us + issued.session_timeout_ms * 1_000:
@@ -263,10 +305,21 @@ def _pending_id(group: ClassicGroup) -> Iterator[Due]:
                 generation=group.generation,
             )
 
-        yield Due(due_us, id_, Severity.WARNING, describe)
+        yield Due(due_us, id_, WARNING, describe)
 
 
-def _left_behind(group: ClassicGroup, refused: Refused) -> Breach | None:
+@rule("left-behind static member", ERROR, HEURISTIC, CLIENT, suppressed_by=("S-02",), over=is_refused_no_longer)
+def R_11(group: ClassicGroup, refused: Refused) -> Breach | None:
+    """A static member missed a generation and keeps its place in the group: no other member gets its partitions, and it does not
+    work on them.
+
+    Condition: A member with an instance id is in the newest member list and heartbeats at an older generation: refused at least
+        three times over at least 10 s and two of its heartbeat intervals without a JoinGroup. An error once its rebalance timeout
+        has passed.
+    Expected: After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.
+    Action: Restart that client: look for a blocked poll loop, or a client library that ignores error 22.
+    False alarms: None known.
+    """
     exchange, member, newest = refused.exchange, refused.member, group.newest_generation
     refusals = member.refusals
     if exchange.api_key != HEARTBEAT or refusals is None or refusals.error != ILLEGAL_GENERATION or member.instance_id is None:
@@ -286,11 +339,28 @@ def _left_behind(group: ClassicGroup, refused: Refused) -> Breach | None:
         "no JoinGroup between",
         (*refusals.evidence, newest.proof),
         generation=refusals.generation,
-        severity=Severity.ERROR if overdue else Severity.WARNING,
+        severity=ERROR if overdue else WARNING,
     )
 
 
-def _not_recovered(group: ClassicGroup, tried: NotRecovered) -> Breach | None:
+@rule(
+    "no recovery after failover",
+    WARNING,
+    HEURISTIC,
+    BROKER,
+    suppressed_by=("C-04", "C-05", "C-06", "C-12", "C-13"),
+    over=lambda group, _: group.settled,
+)
+def R_13(group: ClassicGroup, tried: NotRecovered) -> Breach | None:
+    """The group's coordinator went away and no broker has taken over: the group is down while its clients try.
+
+    Condition: Known clients have asked for the group for 10 s or more, and still ask later than the largest session or rebalance
+        timeout plus 2 s and a tenth after its coordinator answered NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or
+        COORDINATOR_LOAD_IN_PROGRESS; no request was accepted since, and no JoinGroup waits.
+    Expected: The new coordinator loads the group within seconds and answers its members.
+    Action: Look for load errors in the log of the broker that leads the group's __consumer_offsets partition.
+    False alarms: Clients that reach the new coordinator on a path that is not captured. Not said when all members are gone.
+    """
     exchange = tried.exchange
     now_us = max(exchange.inv_us, exchange.res_us)
     frame = response_evidence(exchange, exchange.error) if exchange.res_us else request_evidence(exchange)
@@ -304,113 +374,5 @@ def _not_recovered(group: ClassicGroup, tried: NotRecovered) -> Breach | None:
         generation=group.generation,
     )
 
-
-R_01 = TimerRule(
-    id="R-01",
-    matter=Matter.REQUEST,
-    name="join phase overdue",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="The whole group is idle: everybody has stopped consuming and waits for the join phase to end.",
-    condition="A JoinGroup waits for longer than half of the largest rebalance timeout of the members, plus 2 s and a tenth (warning: it "
-    "names who is missing), or for longer than all of it (error: the coordinator should have ended the phase).",
-    expected="The coordinator ends the join phase when every member has rejoined, at the latest after the largest rebalance timeout.",
-    action="It depends on what the phase waits for, and is said with each finding: for members, for ids that nobody used, or for the "
-    "coordinator alone.",
-    false_alarms="When not every member's rebalance timeout was seen, twice the largest known is taken and it stays a heuristic warning. "
-    "A rebalance timeout beyond ten minutes counts as ten, and gives a warning only.",
-    suppressed_by=("C-04", "C-05", "C-13", "G-12"),
-    due=_join_overdue,
-)
-
-
-R_05 = TimerRule(
-    id="R-05",
-    name="ghost in the roster",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A client disconnected while it waited to join. The coordinator cannot notice, counts it in, and needs another generation to "
-    "get rid of it.",
-    condition="The member list of a generation holds an id whose JoinGroup's connection ended before the generation was complete; no newer "
-    "JoinGroup and nothing else came from it for 2 s. Before JoinGroup v4 the id is one that the answer to the lost connection names, or "
-    "that begins with the client id and that no frame uses.",
-    expected="A client waits for the answer to its JoinGroup at least as long as its rebalance timeout.",
-    action="Raise the request timeout of that client above its rebalance timeout; see whether it crashed.",
-    false_alarms="A client that needs more than 2 s to ask again on a new connection: resolved when it does.",
-    suppressed_by=("T-10",),
-    due=_ghost,
-)
-
-R_08 = FrameRule(
-    id="R-08",
-    name="heartbeats but never rejoins",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="A member's heartbeat thread lives while its poll loop does not: everybody waits for it until it is dropped.",
-    condition="The member's heartbeats were answered REBALANCE_IN_PROGRESS for more than half of its rebalance timeout (warning; info "
-    "while nobody is known to wait for it), or all of it (error; in a group that is being migrated after three times as long, "
-    "since it may have been loaded anew unseen, and a warning while it may have become a classic one unseen), and it sent no JoinGroup.",
-    expected="A member told to rejoin sends JoinGroup at its next poll.",
-    action="Take a thread dump of that client: what blocks its poll loop? Restart it if it hangs. If it is slow, process fewer records per "
-    "poll, or raise max.poll.interval.ms.",
-    false_alarms="None while its JoinGroup or SyncGroup is under way.",
-    checks={ToldToRejoin: _does_not_rejoin, AskedToRejoin: does_not_rejoin},
-    over=_rejoined,
-)
-
-R_09 = TimerRule(
-    id="R-09",
-    matter=Matter.REQUEST,
-    name="pending id blocks",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="A client asked for a member id and went away: the whole group waits for it, up to its session timeout.",
-    condition="In a join phase of a living group all members have rejoined, and an id that was issued with MEMBER_ID_REQUIRED has not "
-    "been used for 2 s and a tenth of its session timeout.",
-    expected="A client that is told MEMBER_ID_REQUIRED sends JoinGroup with the id at once.",
-    action="Find the client that crashes or gives up right after start-up.",
-    false_alarms="Members that were never seen: not judged until the leader's member list was.",
-    due=_pending_id,
-)
-
-R_11 = FrameRule(
-    id="R-11",
-    name="left-behind static member",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A static member missed a generation and keeps its place in the group: no other member gets its partitions, and it does not "
-    "work on them.",
-    condition="A member with an instance id is in the newest member list and heartbeats at an older generation: refused at least three "
-    "times over at least 10 s and two of its heartbeat intervals without a JoinGroup. An error once its rebalance timeout has passed.",
-    expected="After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.",
-    action="Restart that client: look for a blocked poll loop, or a client library that ignores error 22.",
-    false_alarms="None known.",
-    suppressed_by=("S-02",),
-    checks={Refused: _left_behind},
-    over=is_refused_no_longer,
-)
-
-R_13 = FrameRule(
-    id="R-13",
-    name="no recovery after failover",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.BROKER,
-    meaning="The group's coordinator went away and no broker has taken over: the group is down while its clients try.",
-    condition="Known clients have asked for the group for 10 s or more, and still ask later than the largest session or rebalance timeout "
-    "plus 2 s and a tenth after its coordinator answered NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or COORDINATOR_LOAD_IN_PROGRESS; no "
-    "request was accepted since, and no JoinGroup waits.",
-    expected="The new coordinator loads the group within seconds and answers its members.",
-    action="Look for load errors in the log of the broker that leads the group's __consumer_offsets partition.",
-    false_alarms="Clients that reach the new coordinator on a path that is not captured. Not said when all members are gone.",
-    suppressed_by=("C-04", "C-05", "C-06", "C-12", "C-13"),
-    checks={NotRecovered: _not_recovered},
-    over=lambda group, _: group.settled,
-)
 
 RULES = (R_01, R_02, R_03, R_04, R_05, R_08, R_09, R_11, R_13)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CONFIG, HEURISTIC, WARNING
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.recurring.scaling import Cycle
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule
+from coordinator_model.rules.base import Breach, Due, Matter, timer_rule
 from coordinator_model.wording import clock, counted, seconds
 
 _REGULAR = 3  #: cycles that make a rhythm
@@ -52,7 +52,20 @@ def _what_to_do(cycles: Sequence[Cycle], period_us: int) -> str:
     return scaled + (other if one_by_one else " Clients that are needed for a short time only belong in a group of their own.")
 
 
-def _unsettled(group: GroupModel[Any]) -> Iterator[Due]:
+@timer_rule("scaled up and down", WARNING, HEURISTIC, CONFIG, matter=Matter.RECURRENCE, quiet_times=2)
+def R_24(group: GroupModel[Any]) -> Iterator[Due]:
+    """Something adds members and takes them away again, over and over, as an autoscaler does that never settles: the group
+    rebalances at each step.
+
+    Condition: Three times in an hour, at intervals that differ by a factor of two at most, or five times: clients that were not
+        known joined while no member went, and the first members to go after that were most of them the same clients, with a
+        LeaveGroup. A client that comes back, by its client id and host, and clients that share both are not counted; nor is a group
+        that empties.
+    Expected: The number of members follows the load, and then stays.
+    Action: Let the autoscaler take members away later, and set its minimum to the members that the load needs.
+    False alarms: Jobs that consume for a short time in the group of a service, at intervals; canaries. A deployment is none: there
+        the old members go. Covers the storm that the steps make.
+    """
     cycles = group.recurring.scaling.over
     if not _recurs(cycles):
         return
@@ -77,27 +90,7 @@ def _unsettled(group: GroupModel[Any]) -> Iterator[Due]:
             action=_what_to_do(cycles, period_us),
         )
 
-    yield Due(last.fell_us, "", Severity.WARNING, describe, period_us=2 * max(periods_us))
+    yield Due(last.fell_us, "", WARNING, describe, period_us=2 * max(periods_us))
 
-
-R_24 = TimerRule(
-    id="R-24",
-    matter=Matter.RECURRENCE,
-    name="scaled up and down",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CONFIG,
-    meaning="Something adds members and takes them away again, over and over, as an autoscaler does that never settles: the group "
-    "rebalances at each step.",
-    condition="Three times in an hour, at intervals that differ by a factor of two at most, or five times: clients that were not known "
-    "joined while no member went, and the first members to go after that were most of them the same clients, with a LeaveGroup. A client "
-    "that comes back, by its client id and host, and clients that share both are not counted; nor is a group that empties.",
-    expected="The number of members follows the load, and then stays.",
-    action="Let the autoscaler take members away later, and set its minimum to the members that the load needs.",
-    false_alarms="Jobs that consume for a short time in the group of a service, at intervals; canaries. A deployment is none: there the "
-    "old members go. Covers the storm that the steps make.",
-    quiet_times=2,
-    due=_unsettled,
-)
 
 RULES = (R_24,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.handlers.comebacks import goes_on_as_another, looks_for_coordinator
 from coordinator_model.groups.classic.trackers.sessions import (
@@ -24,24 +24,22 @@ from coordinator_model.groups.classic.trackers.sessions import (
     held_joins,
     hung_up_since,
 )
-from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import WentSilent
 from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.events import FellSilent, Replaced, Slow, Throttled
+from coordinator_model.groups.events import FellSilent, Slow, Throttled
 from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member, Removed
 from coordinator_model.rules.base import (
     Breach,
     Due,
-    FrameRule,
-    TimerRule,
     admission,
     is_gone,
     kept_waiting,
+    rule,
     sender_text,
     the_client,
+    timer_rule,
     who,
     whom,
     work_of,
@@ -57,7 +55,27 @@ RECONNECT_US = 2_000_000
 _PAUSES = 3  # near misses of a member within the window; one is luck
 
 
-def _thin_margin(group: ClassicGroup, thin: ThinMargin) -> Breach | None:
+def _all_disconnected(group: ClassicGroup) -> bool:
+    """Return True if several clients lost their connections at once, or one looks for a coordinator: C-14 reports that."""
+    lost = group.coordinator_changes.lost
+    return lost is not None and not lost.returned_us and (bool(lost.searching) or group.coordinator_changes.lost_with_others(group))
+
+
+def _named(exchange: Exchange) -> str:
+    return exchange.member_id or exchange.instance_id or exchange.actor.client_id or ""
+
+
+@rule("thin heartbeat margin", WARNING, CERTAIN, CLIENT, suppressed_by=("T-06", "T-07"), over=is_gone, quiet_times=15)
+def T_01(group: ClassicGroup, thin: ThinMargin) -> Breach | None:
+    """A member's heartbeats come so late, again and again, that a slightly longer pause gets it evicted.
+
+    Condition: Three times within 15 minutes more than 80 % of the session timeout passed between two heartbeats, with no other
+        request of the member between them and none of its JoinGroups or SyncGroups under way.
+    Expected: A heartbeat each third of the session timeout, or more often.
+    Action: Look for pauses of that process (garbage collection, CPU limits, suspended host); raise session.timeout.ms.
+    False alarms: A capture that stood still: then every member shows it. One pause that the session outlasts is none: a moved
+        virtual machine or a slow start.
+    """
     member, gaps_us = thin.member, thin.gaps_us
     if len(gaps_us) < _PAUSES:
         return None
@@ -73,7 +91,17 @@ def _thin_margin(group: ClassicGroup, thin: ThinMargin) -> Breach | None:
     )
 
 
-def _late_survivor(group: ClassicGroup, survived: Survived) -> Breach | None:
+@rule("late survivor", ERROR, CONFIRMED, BROKER)
+def T_02(group: ClassicGroup, survived: Survived) -> Breach | None:
+    """The coordinator's session timer does not work: dead members keep their partitions.
+
+    Condition: A Heartbeat, SyncGroup or JoinGroup of a member was accepted after it had sent nothing for its session timeout plus 2
+        s and a tenth, no JoinGroup or SyncGroup of it waiting meanwhile, in one life of the coordinator.
+    Expected: UNKNOWN_MEMBER_ID.
+    Action: Report it with the frames and the coordinator's log.
+    False alarms: It is a heuristic warning unless another member was accepted after that session's end, half a second or more
+        before: a coordinator that loads the group again restarts all sessions, and one whose machine stood still ends them late.
+    """
     exchange, member, newest = survived.exchange, survived.member, group.newest_generation
     if newest is not None and newest.roster is not None and member.id not in newest.roster:
         return None
@@ -89,12 +117,28 @@ def _late_survivor(group: ClassicGroup, survived: Survived) -> Breach | None:
         f"{api} accepted {seconds(exchange.silence_us)} after the last frame of the member, with nothing of it waiting",
         exchange_evidence(exchange),
         generation=exchange.generation if exchange.generation >= 0 else member.joined,
-        severity=None if survived.witnessed else Severity.WARNING,
-        certainty=None if survived.witnessed else Certainty.HEURISTIC,
+        severity=None if survived.witnessed else WARNING,
+        certainty=None if survived.witnessed else HEURISTIC,
     )
 
 
-def _early_eviction(group: ClassicGroup, evicted: Evicted) -> Breach | None:
+def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
+    """Return True if the group has completed a generation since the member's removal, or the member is back."""
+    member, newest = group.members.get(member_id), group.newest_generation
+    return member is None or newest is None or newest.proven_us > member.removed_us or member.removed is None
+
+
+@rule("early eviction", ERROR, HEURISTIC, BROKER, suppressed_by=("M-03",), over=_gone_or_replaced)
+def T_03(group: ClassicGroup, evicted: Evicted) -> Breach | None:
+    """The coordinator throws out healthy members; each time the whole group rebalances.
+
+    Condition: A Heartbeat or other request of a member in sync was answered UNKNOWN_MEMBER_ID in a stable group whose members were
+        all seen, earlier than 2 s and a tenth before its session could end; no LeaveGroup, JoinGroup, replacement, new connection
+        or late answer to a Heartbeat explains it.
+    Expected: A member that heartbeats within its session timeout stays.
+    Action: Look for the reason of the eviction in the coordinator's log; report it with the frames.
+    False alarms: An operator who removes members through a path that is not captured.
+    """
     exchange, member = evicted.exchange, evicted.member
     return Breach.of_member(
         member,
@@ -105,68 +149,34 @@ def _early_eviction(group: ClassicGroup, evicted: Evicted) -> Breach | None:
         f"{seconds(evicted.silence_us)} after its last success",
         (*admission(member), response_evidence(exchange, exchange.error)),
         generation=exchange.generation,
-        severity=None if exchange.api_version >= 3 else Severity.WARNING,
+        severity=None if exchange.api_version >= 3 else WARNING,
     )
 
 
-def _all_disconnected(group: ClassicGroup) -> bool:
-    """Return True if several clients lost their connections at once, or one looks for a coordinator: C-14 reports that."""
-    lost = group.coordinator_changes.lost
-    return lost is not None and not lost.returned_us and (bool(lost.searching) or group.coordinator_changes.lost_with_others(group))
-
-
-def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
-    """Return True if the member lost its connection together with a coordinator that has come back since."""
-    lost = group.coordinator_changes.lost
-    if lost is None or member.id not in lost.members or member.disconnected_us > lost.returned_us:
+def _heard_or_replaced(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
+    """Return True if the member sends frames again, or the group has completed a generation without it."""
+    member = group.members.get(member_id)
+    if member is None or member.removed != Removed.SILENT:
+        return True
+    if isinstance(group, EpochGroupData):
         return False
-    return group.coordinator_changes.lost_with_others(group) or lost.returned_us - lost.since_us > RECONNECT_US
+    newest = group.newest_generation
+    return newest is not None and newest.roster is not None and member_id not in newest.roster
 
 
-def _dead_since(group: ClassicGroup, member: Member) -> int | None:
-    """Return when the connection of a present member ended without a LeaveGroup; None if it did not, or if that proves nothing.
+@rule("silent death", INFO, CONFIRMED, CLIENT, suppressed_by=("R-05", "T-10"), over=_heard_or_replaced, also=(session_ended,))
+def T_04(group: ClassicGroup, silent: FellSilent) -> Breach | None:
+    """A member vanished without LeaveGroup; detecting it cost the group a whole session timeout.
 
-    The end proves nothing while all members are disconnected at once, while the client looks for the coordinator, and for a static member,
-    whose restart looks the same.
+    Condition: No frame of the member for its session timeout plus 2 s and a tenth, no LeaveGroup, and no JoinGroup or SyncGroup of
+        it, or of its instance id, under way; or the broker's log says that the coordinator ended its session.
+    Expected: A heartbeat within the session timeout, or a LeaveGroup.
+    Action: Find out why that process died or froze: crash, memory limit, suspended host, network.
+    False alarms: A client that moved to a path that is not captured; in a broker's log one that lost its broker. It rests while the
+        members have no coordinator (C-14), and where the client goes on under another id; in groups with epochs also for a client
+        that looks for its coordinator, was seen to leave, or was throttled for longer than a session. A static member lawfully goes
+        silent when it restarts. Of Kafka Streams, which closes without leaving, T-09 tells instead.
     """
-    if _hung_up_with_all(group, member) or looks_for_coordinator(group, member):
-        return None
-    if _all_disconnected(group) or not member.present or member.instance_id is not None or member.abandoned_request is not None:
-        return None
-    return hung_up_since(group, member)
-
-
-def _died(group: ClassicGroup) -> Iterator[Due]:
-    for member in group.present_members():
-        ended_us = _dead_since(group, member)
-        if ended_us is None or member.session_timeout_ms is None:
-            continue
-        session_us = member.session_timeout_ms * 1_000
-
-        def describe(member: Member = member, ended_us: int = ended_us, session_us: int = session_us) -> Breach:
-            waits_us = max(0, member.session_since_us + session_us - ended_us)
-            return Breach.of_member(
-                member,
-                f"{begin(who(member))} in group {group.name} {how_it_went(member)}: its connection ended and it has not come back. Its "
-                f"{work_of(group.protocol_type)} are idle until its session ends, up to {seconds(waits_us)} after that.",
-                f"the connection {member.actor.connection} closed after {a_or_an(member.last_frame)} and without a LeaveGroup, and no "
-                "frame of the member since",
-                admission(member),
-                generation=member.joined,
-                action=WHEN_CLOSED if closes_without_leaving(member) else None,
-            )
-
-        pause_us = member.heartbeat_interval_us or USUAL_INTERVAL_US
-        yield Due(max(ended_us, group.coverage.since_us) + pause_us + RECONNECT_US, member.id, Severity.INFO, describe)
-
-
-def _gone_or_replaced(group: ClassicGroup, member_id: str) -> bool:
-    """Return True if the group has completed a generation since the member's removal, or the member is back."""
-    member, newest = group.members.get(member_id), group.newest_generation
-    return member is None or newest is None or newest.proven_us > member.removed_us or member.removed is None
-
-
-def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
     if member.leaving or _all_disconnected(group) or _joined_as_another(group, member) or _is_closed(group, member):
         return None
@@ -185,7 +195,7 @@ def _silent_death(group: ClassicGroup, silent: FellSilent) -> Breach | None:
         f"no frame since {a_or_an(member.last_frame)}, and no LeaveGroup was granted{logged}",
         admission(member),
         generation=member.joined,
-        certainty=Certainty.HEURISTIC if silent.is_logged else None,  # its broker may have been away: a log shows no connections
+        certainty=HEURISTIC if silent.is_logged else None,  # its broker may have been away: a log shows no connections
     )
 
 
@@ -228,18 +238,43 @@ def _joined_as_another(group: ClassicGroup, member: Member) -> bool:
     )
 
 
-def _heard_or_replaced(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
-    """Return True if the member sends frames again, or the group has completed a generation without it."""
-    member = group.members.get(member_id)
-    if member is None or member.removed != Removed.SILENT:
-        return True
-    if isinstance(group, EpochGroupData):
-        return False
-    newest = group.newest_generation
-    return newest is not None and newest.roster is not None and member_id not in newest.roster
+def _came_back(group: ClassicGroup, back: CameBack) -> Breach:
+    left = back.left
+    return Breach(
+        left.member_id,
+        f"Member {left.member_id} {whom(left.actor)} left group {group.name} {seconds(left.held_us)} after it joined and joins again on "
+        f"the same connection: its application most likely polled too rarely; when it left, "
+        f"{kept_waiting((left.waiting, left.waiting_since_us), left.at_us)}.",
+        "LeaveGroup later than its rebalance timeout after its last join, then JoinGroup without an id on the same connection",
+        (left.frame, request_evidence(back.exchange)),
+        actor=left.actor,
+        member_id=left.member_id,
+        instance_id=left.instance_id,
+        generation=left.generation,
+        certainty=HEURISTIC,
+    )
 
 
-def _says_poll_timeout(group: ClassicGroup, timeout: PollTimeout) -> Breach:
+@rule(
+    "poll interval exceeded",
+    WARNING,
+    CERTAIN,
+    CLIENT,
+    suppressed_by=("T-12",),
+    quiet_times=5,
+    also=(_came_back, static_pause, came_back),
+)
+def T_05(group: ClassicGroup, timeout: PollTimeout) -> Breach:
+    """The application processes too slowly for its own settings, leaves the group, and makes it rebalance.
+
+    Condition: A LeaveGroup gives a poll timeout as its reason (KIP-800); or, heuristically, a client without reasons left later
+        than its rebalance timeout after it joined, and joins again for the same topics on the same connection, or under the same id
+        in a group with epochs; or a static member, which does not leave, joins again so without its id on its own connection, two
+        heartbeat intervals or more after its last frame and its answer.
+    Expected: The application polls within max.poll.interval.ms.
+    Action: Process fewer records per poll, faster, or raise max.poll.interval.ms.
+    False alarms: Without a reason: an application that unsubscribes and subscribes again on purpose.
+    """
     exchange = timeout.exchange
     return Breach(
         timeout.member_id,
@@ -254,30 +289,23 @@ def _says_poll_timeout(group: ClassicGroup, timeout: PollTimeout) -> Breach:
     )
 
 
-def _came_back(group: ClassicGroup, back: CameBack) -> Breach:
-    left = back.left
-    return Breach(
-        left.member_id,
-        f"Member {left.member_id} {whom(left.actor)} left group {group.name} {seconds(left.held_us)} after it joined and joins again on "
-        f"the same connection: its application most likely polled too rarely; when it left, "
-        f"{kept_waiting((left.waiting, left.waiting_since_us), left.at_us)}.",
-        "LeaveGroup later than its rebalance timeout after its last join, then JoinGroup without an id on the same connection",
-        (left.frame, request_evidence(back.exchange)),
-        actor=left.actor,
-        member_id=left.member_id,
-        instance_id=left.instance_id,
-        generation=left.generation,
-        certainty=Certainty.HEURISTIC,
-    )
-
-
 def _session_us(group: ClassicGroup | EpochGroupData, member: Member | EpochMember | None) -> int:
     if isinstance(group, EpochGroupData):
         return group.shortest_session_ms(member if isinstance(member, EpochMember) else None) * 1_000
     return (member.session_timeout_ms or 0) * 1_000 if member is not None else 0
 
 
-def _slow_coordinator(group: ClassicGroup | EpochGroupData, slow: Slow) -> Breach | None:
+@rule("slow coordinator", WARNING, HEURISTIC, BROKER, suppressed_by=("C-01", "C-04", "C-05", "C-06", "C-13"))
+def T_06(group: ClassicGroup | EpochGroupData, slow: Slow) -> Breach | None:
+    """The coordinator answers so slowly that sessions are about to run out.
+
+    Condition: A Heartbeat or LeaveGroup was answered after more than a third of the member's session timeout; or, three times
+        within a minute and for about one heartbeat in a hundred, after more than 2 s: not in groups with epochs, whose sessions are
+        45 s and longer. Throttled answers do not count.
+    Expected: Milliseconds: neither has to wait for anybody.
+    Action: Look at the load of that broker and at the in-sync replicas of the group's __consumer_offsets partition.
+    False alarms: A slow path between capture and broker.
+    """
     exchange = slow.exchange
     member = group.members.get(exchange.member_id)
     session_us = _session_us(group, member)
@@ -297,11 +325,16 @@ def _slow_coordinator(group: ClassicGroup | EpochGroupData, slow: Slow) -> Breac
     )
 
 
-def _named(exchange: Exchange) -> str:
-    return exchange.member_id or exchange.instance_id or exchange.actor.client_id or ""
+@rule("throttled group traffic", WARNING, CERTAIN, CONFIG)
+def T_07(group: ClassicGroup | EpochGroupData, throttled: Throttled) -> Breach:
+    """A quota makes the client pause for longer than it may between heartbeats.
 
-
-def _throttled(group: ClassicGroup | EpochGroupData, throttled: Throttled) -> Breach:
+    Condition: The throttle time in an answer exceeds the member's heartbeat interval; where that is not known, 3 s, in groups with
+        epochs 5 s.
+    Expected: No throttling of group traffic.
+    Action: Raise the request quota of that client or user.
+    False alarms: None known.
+    """
     exchange = throttled.exchange
     if isinstance(group, EpochGroupData):
         member = group.members.get(exchange.member_id)
@@ -320,7 +353,15 @@ def _throttled(group: ClassicGroup | EpochGroupData, throttled: Throttled) -> Br
     )
 
 
-def _session_refused(group: ClassicGroup, refused: SessionRefused) -> Breach:
+@rule("session timeout not allowed", WARNING, CERTAIN, CONFIG)
+def T_08(group: ClassicGroup, refused: SessionRefused) -> Breach:
+    """The client can never join: the broker refuses its session timeout.
+
+    Condition: A JoinGroup was refused with INVALID_SESSION_TIMEOUT.
+    Expected: A session timeout between group.min.session.timeout.ms and group.max.session.timeout.ms of the brokers.
+    Action: Change session.timeout.ms of that client, or the limits of the brokers.
+    False alarms: None known.
+    """
     exchange = refused.exchange
     timeout_ms = getattr(exchange.facts, "session_timeout_ms", 0)
     return Breach.of_sender(
@@ -333,158 +374,60 @@ def _session_refused(group: ClassicGroup, refused: SessionRefused) -> Breach:
     )
 
 
-T_01 = FrameRule(
-    id="T-01",
-    name="thin heartbeat margin",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="A member's heartbeats come so late, again and again, that a slightly longer pause gets it evicted.",
-    condition="Three times within 15 minutes more than 80 % of the session timeout passed between two heartbeats, with no other request "
-    "of the member between them and none of its JoinGroups or SyncGroups under way.",
-    expected="A heartbeat each third of the session timeout, or more often.",
-    action="Look for pauses of that process (garbage collection, CPU limits, suspended host); raise session.timeout.ms.",
-    false_alarms="A capture that stood still: then every member shows it. One pause that the session outlasts is none: a moved virtual "
-    "machine or a slow start.",
-    suppressed_by=("T-06", "T-07"),
-    checks={ThinMargin: _thin_margin},
-    quiet_times=15,
-    over=is_gone,
-)
+def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
+    """Return True if the member lost its connection together with a coordinator that has come back since."""
+    lost = group.coordinator_changes.lost
+    if lost is None or member.id not in lost.members or member.disconnected_us > lost.returned_us:
+        return False
+    return group.coordinator_changes.lost_with_others(group) or lost.returned_us - lost.since_us > RECONNECT_US
 
-T_02 = FrameRule(
-    id="T-02",
-    name="late survivor",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The coordinator's session timer does not work: dead members keep their partitions.",
-    condition="A Heartbeat, SyncGroup or JoinGroup of a member was accepted after it had sent nothing for its session timeout "
-    "plus 2 s and a tenth, no JoinGroup or SyncGroup of it waiting meanwhile, in one life of the coordinator.",
-    expected="UNKNOWN_MEMBER_ID.",
-    action="Report it with the frames and the coordinator's log.",
-    false_alarms="It is a heuristic warning unless another member was accepted after that session's end, half a second or more before: "
-    "a coordinator that loads the group again restarts all sessions, and one whose machine stood still ends them late.",
-    checks={Survived: _late_survivor},
-)
 
-T_03 = FrameRule(
-    id="T-03",
-    name="early eviction",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.BROKER,
-    meaning="The coordinator throws out healthy members; each time the whole group rebalances.",
-    condition="A Heartbeat or other request of a member in sync was answered UNKNOWN_MEMBER_ID in a stable group whose members were all "
-    "seen, earlier than 2 s and a tenth before its session could end; no LeaveGroup, JoinGroup, replacement, new connection or late answer "
-    "to a Heartbeat explains it.",
-    expected="A member that heartbeats within its session timeout stays.",
-    action="Look for the reason of the eviction in the coordinator's log; report it with the frames.",
-    false_alarms="An operator who removes members through a path that is not captured.",
-    suppressed_by=("M-03",),
-    checks={Evicted: _early_eviction},
-    over=_gone_or_replaced,
-)
+def _dead_since(group: ClassicGroup, member: Member) -> int | None:
+    """Return when the connection of a present member ended without a LeaveGroup; None if it did not, or if that proves nothing.
 
-T_04 = FrameRule(
-    id="T-04",
-    name="silent death",
-    severity=Severity.INFO,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="A member vanished without LeaveGroup; detecting it cost the group a whole session timeout.",
-    condition="No frame of the member for its session timeout plus 2 s and a tenth, no LeaveGroup, and no JoinGroup or SyncGroup of it, "
-    "or of its instance id, under way; or the broker's log says that the coordinator ended its session.",
-    expected="A heartbeat within the session timeout, or a LeaveGroup.",
-    action="Find out why that process died or froze: crash, memory limit, suspended host, network.",
-    false_alarms="A client that moved to a path that is not captured; in a broker's log one that lost its broker. "
-    "It rests while the members have no coordinator (C-14), and where the client goes on under another id; in groups with epochs also "
-    "for a client that looks for its coordinator, was seen to leave, or was throttled for longer than a session. "
-    "A static member lawfully goes silent when it restarts. Of Kafka Streams, which closes without leaving, T-09 tells instead.",
-    suppressed_by=("R-05", "T-10"),
-    checks={FellSilent: _silent_death, WentSilent: session_ended},
-    over=_heard_or_replaced,
-)
+    The end proves nothing while all members are disconnected at once, while the client looks for the coordinator, and for a static member,
+    whose restart looks the same.
+    """
+    if _hung_up_with_all(group, member) or looks_for_coordinator(group, member):
+        return None
+    if _all_disconnected(group) or not member.present or member.instance_id is not None or member.abandoned_request is not None:
+        return None
+    return hung_up_since(group, member)
 
-T_05 = FrameRule(
-    id="T-05",
-    name="poll interval exceeded",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="The application processes too slowly for its own settings, leaves the group, and makes it rebalance.",
-    condition="A LeaveGroup gives a poll timeout as its reason (KIP-800); or, heuristically, a client without reasons left later than its "
-    "rebalance timeout after it joined, and joins again for the same topics on the same connection, or under the same id in a group with "
-    "epochs; or a static member, which does not leave, joins again so without its id on its own connection, two "
-    "heartbeat intervals or more after its last frame and its answer.",
-    expected="The application polls within max.poll.interval.ms.",
-    action="Process fewer records per poll, faster, or raise max.poll.interval.ms.",
-    false_alarms="Without a reason: an application that unsubscribes and subscribes again on purpose.",
-    suppressed_by=("T-12",),
-    checks={PollTimeout: _says_poll_timeout, CameBack: _came_back, Replaced: static_pause, epoch_events.CameBack: came_back},
-    quiet_times=5,
-)
 
-T_06 = FrameRule(
-    id="T-06",
-    name="slow coordinator",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.BROKER,
-    meaning="The coordinator answers so slowly that sessions are about to run out.",
-    condition="A Heartbeat or LeaveGroup was answered after more than a third of the member's session timeout; or, three times within a "
-    "minute and for about one heartbeat in a hundred, after more than 2 s: not in groups with epochs, whose sessions are 45 s and longer. "
-    "Throttled answers do not count.",
-    expected="Milliseconds: neither has to wait for anybody.",
-    action="Look at the load of that broker and at the in-sync replicas of the group's __consumer_offsets partition.",
-    false_alarms="A slow path between capture and broker.",
-    suppressed_by=("C-01", "C-04", "C-05", "C-06", "C-13"),
-    checks={Slow: _slow_coordinator},
-)
+@timer_rule("closed without leaving", INFO, CONFIRMED, CLIENT)
+def T_09(group: ClassicGroup) -> Iterator[Due]:
+    """A client went away without LeaveGroup: its partitions are idle, and a rebalance waits for it, until its session ends. Kafka
+    Streams does so whenever it is closed.
 
-T_07 = FrameRule(
-    id="T-07",
-    name="throttled group traffic",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="A quota makes the client pause for longer than it may between heartbeats.",
-    condition="The throttle time in an answer exceeds the member's heartbeat interval; where that is not known, 3 s, in groups with "
-    "epochs 5 s.",
-    expected="No throttling of group traffic.",
-    action="Raise the request quota of that client or user.",
-    false_alarms="None known.",
-    checks={Throttled: _throttled},
-)
+    Condition: The connection of a live dynamic member ended, and for a heartbeat interval and 2 s no frame of it came on another
+        one, nor did its client ask for the coordinator, while other members stayed connected.
+    Expected: A LeaveGroup, or a new connection at once.
+    Action: Find out why that process ended: crash, kill, memory limit, network. A shorter session timeout makes such a wait
+        shorter.
+    False alarms: A client that moved to a path that is not captured.
+    """
+    for member in group.present_members():
+        ended_us = _dead_since(group, member)
+        if ended_us is None or member.session_timeout_ms is None:
+            continue
+        session_us = member.session_timeout_ms * 1_000
 
-T_08 = FrameRule(
-    id="T-08",
-    name="session timeout not allowed",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="The client can never join: the broker refuses its session timeout.",
-    condition="A JoinGroup was refused with INVALID_SESSION_TIMEOUT.",
-    expected="A session timeout between group.min.session.timeout.ms and group.max.session.timeout.ms of the brokers.",
-    action="Change session.timeout.ms of that client, or the limits of the brokers.",
-    false_alarms="None known.",
-    checks={SessionRefused: _session_refused},
-)
+        def describe(member: Member = member, ended_us: int = ended_us, session_us: int = session_us) -> Breach:
+            waits_us = max(0, member.session_since_us + session_us - ended_us)
+            return Breach.of_member(
+                member,
+                f"{begin(who(member))} in group {group.name} {how_it_went(member)}: its connection ended and it has not come back. Its "
+                f"{work_of(group.protocol_type)} are idle until its session ends, up to {seconds(waits_us)} after that.",
+                f"the connection {member.actor.connection} closed after {a_or_an(member.last_frame)} and without a LeaveGroup, and no "
+                "frame of the member since",
+                admission(member),
+                generation=member.joined,
+                action=WHEN_CLOSED if closes_without_leaving(member) else None,
+            )
 
-T_09 = TimerRule(
-    id="T-09",
-    name="closed without leaving",
-    severity=Severity.INFO,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="A client went away without LeaveGroup: its partitions are idle, and a rebalance waits for it, until its session ends. Kafka "
-    "Streams does so whenever it is closed.",
-    condition="The connection of a live dynamic member ended, and for a heartbeat interval and 2 s no frame of it came on another one, "
-    "nor did its client ask for the coordinator, while other members stayed connected.",
-    expected="A LeaveGroup, or a new connection at once.",
-    action="Find out why that process ended: crash, kill, memory limit, network. A shorter session timeout makes such a wait shorter.",
-    false_alarms="A client that moved to a path that is not captured.",
-    due=_died,
-)
+        pause_us = member.heartbeat_interval_us or USUAL_INTERVAL_US
+        yield Due(max(ended_us, group.coverage.since_us) + pause_us + RECONNECT_US, member.id, INFO, describe)
+
 
 RULES = (T_01, T_02, T_03, T_04, T_05, T_06, T_07, T_08, T_09)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Severity
+from coordinator_model.finding import BROKER, CLIENT, CONFIG, CONFIRMED, HEURISTIC, WARNING, Blame, Certainty, Evidence
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import hung_up_since
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Member
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, about_one, the_client, who
+from coordinator_model.rules.base import Breach, Due, Matter, about_one, the_client, timer_rule, who
 from coordinator_model.rules.departures import how_it_went
 from coordinator_model.rules.waiting import RESTART_THE_BROKER, awaited_members, processed_since
 from coordinator_model.wording import a_or_an, clock, seconds, some
@@ -36,8 +36,8 @@ class Idle(NamedTuple):
 
 
 _ACTIONS: Final = {
-    Blame.BROKER: RESTART_THE_BROKER,
-    Blame.CONFIG: "Nothing, if the group has just been started: the phase ends by itself, at the latest after the largest rebalance "
+    BROKER: RESTART_THE_BROKER,
+    CONFIG: "Nothing, if the group has just been started: the phase ends by itself, at the latest after the largest rebalance "
     "timeout. To start faster, start the members closer together, or lower group.initial.rebalance.delay.ms of the brokers.",
 }
 """What to do if no client is to blame."""
@@ -110,8 +110,8 @@ def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member
     if missing:
         missing = sorted(missing, key=lambda member: not member.last_frame)  # stable sort: members with captured frames first
         names = some([f"{who(member)}, {_outcome(group, member)}" for member in missing], _NAMED, "; ", "; and ")
-        certainty = None if all(member.last_frame for member in missing) else Certainty.HEURISTIC  # they may be consuming
-        return WaitedFor(names, Blame.CLIENT, certainty=certainty, **about_one(missing))
+        certainty = None if all(member.last_frame for member in missing) else HEURISTIC  # they may be consuming
+        return WaitedFor(names, CLIENT, certainty=certainty, **about_one(missing))
     asked = {waiting.member_id for waiting in group.waiting_joins()}
     unused = [(id_, issued) for id_, issued in group.issued.items() if id_ not in asked]
     if unused and any(one.had_some for one in idle):
@@ -120,11 +120,11 @@ def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member
         ]
         words = some(each, _NAMED, "; ", "; and ")
         [(id_, issued), *others] = unused
-        return WaitedFor(words, Blame.CLIENT) if others else WaitedFor(words, Blame.CLIENT, issued.actor, id_)
+        return WaitedFor(words, CLIENT) if others else WaitedFor(words, CLIENT, issued.actor, id_)
     if not any(one.had_some for one in idle):
         words = "the end of the join phase, which began in an empty group and lasts longer while members come"
-        return WaitedFor(f"{words} (group.initial.rebalance.delay.ms)", Blame.CONFIG)
-    return WaitedFor("the coordinator: every known member has asked to join, and it does not end the join phase", Blame.BROKER)
+        return WaitedFor(f"{words} (group.initial.rebalance.delay.ms)", CONFIG)
+    return WaitedFor("the coordinator: every known member has asked to join, and it does not end the join phase", BROKER)
 
 
 def _awaited_to_sync(group: ClassicGroup) -> WaitedFor:
@@ -133,18 +133,28 @@ def _awaited_to_sync(group: ClassicGroup) -> WaitedFor:
     leader = group.members.get(newest.leader)
     if newest.leader_synced_us is not None:
         since = clock(newest.leader_synced_us)
-        return WaitedFor(
-            f"the coordinator, which has the leader's assignment since {since} and gives it to no member", Blame.BROKER
-        )
+        return WaitedFor(f"the coordinator, which has the leader's assignment since {since} and gives it to no member", BROKER)
     if leader is None:
-        return WaitedFor(f"the assignment of the leader {newest.leader}", Blame.CLIENT, member_id=newest.leader)
+        return WaitedFor(f"the assignment of the leader {newest.leader}", CLIENT, member_id=newest.leader)
     closed_us = hung_up_since(group, leader)
     fate = f", which {how_it_went(leader)}: its connection closed at {clock(closed_us)}" if closed_us is not None else ""
     words = f"the assignment of the leader, {who(leader)}{fate}"
-    return WaitedFor(words, Blame.CLIENT, leader.actor, leader.id, leader.instance_id)
+    return WaitedFor(words, CLIENT, leader.actor, leader.id, leader.instance_id)
 
 
-def _stands_still(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("group stands still", WARNING, CONFIRMED, CLIENT, matter=Matter.REQUEST, suppressed_by=("C-04", "C-05", "C-13", "G-12"))
+def R_18(group: ClassicGroup) -> Iterator[Due]:
+    """No member consumes: the members gave up their partitions and wait for a member that does not come, and lag grows.
+
+    Condition: Members that own no partitions have waited for 20 s (standstill_ms) for the end of the join phase or for their
+        assignment, however long the timeouts of the group are, and no more members that may still be at work than idle ones are
+        waited for. Told again after twice that time, four times, and so on.
+    Expected: A rebalance takes a few seconds.
+    Action: Look at the process of the client named. If it runs, take a thread dump of its poll loop, and restart it if it hangs. If
+        it died, the others wait until its session ends: find out why, let it leave on shutdown, or shorten session.timeout.ms.
+    False alarms: Cooperative consumers that keep partitions while they wait, and groups of other types than consumers, are not
+        judged; nor is a group whose member list is not known. Only heuristic if one that is waited for was never seen.
+    """
     newest = group.newest_generation
     if newest is None or newest.roster is None:
         return
@@ -181,27 +191,7 @@ def _stands_still(group: ClassicGroup) -> Iterator[Due]:
 
     for doubling in range(_DOUBLINGS):
         lasted_us = allowed_us << doubling
-        yield Due(since_us + lasted_us, "", Severity.WARNING, lambda lasted_us=lasted_us: describe(lasted_us))  # type: ignore[misc]
+        yield Due(since_us + lasted_us, "", WARNING, lambda lasted_us=lasted_us: describe(lasted_us))  # type: ignore[misc]
 
-
-R_18 = TimerRule(
-    id="R-18",
-    matter=Matter.REQUEST,
-    name="group stands still",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="No member consumes: the members gave up their partitions and wait for a member that does not come, and lag grows.",
-    condition="Members that own no partitions have waited for 20 s (standstill_ms) for the end of the join phase or for their assignment, "
-    "however long the timeouts of the group are, and no more members that may still be at work than idle ones are waited for. Told again "
-    "after twice that time, four times, and so on.",
-    expected="A rebalance takes a few seconds.",
-    action="Look at the process of the client named. If it runs, take a thread dump of its poll loop, and restart it if it hangs. If it "
-    "died, the others wait until its session ends: find out why, let it leave on shutdown, or shorten session.timeout.ms.",
-    false_alarms="Cooperative consumers that keep partitions while they wait, and groups of other types than consumers, are not judged; "
-    "nor is a group whose member list is not known. Only heuristic if one that is waited for was never seen.",
-    suppressed_by=("C-04", "C-05", "C-13", "G-12"),
-    due=_stands_still,
-)
 
 RULES = (R_18,)

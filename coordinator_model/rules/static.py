@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import EpochFenceIgnored, InstanceChanged, InstanceTaken, LostInstanceRefused
 from coordinator_model.groups.events import Contradicted, FenceIgnored, Inconsistent, LeftByItself, Needless, Replaced, Returned
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, Removed, StaticMember, host_of
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, TimerRule, about_one, admission, sender_text, who, whom
+from coordinator_model.rules.base import Breach, Due, Matter, about_one, admission, rule, sender_text, timer_rule, who, whom
 from coordinator_model.rules.epoch_checks import (
     ignores_fence,
     instance_alternates,
@@ -42,18 +41,6 @@ def _window_us(exchange: Exchange) -> int:
     return 2_000 * exchange.facts.session_timeout_ms
 
 
-def _alternates(group: ClassicGroup, replaced: Replaced) -> Breach | None:
-    exchange, instance = replaced.exchange, replaced.instance
-    since = exchange.res_us - _window_us(exchange)
-    recent = [at_us for at_us, _, _ in instance.replacements if at_us >= since]
-    fenced = {connection for at_us, connection, *_ in instance.fenced if at_us >= since}
-    if len(recent) < 3 or len(fenced) < 2:
-        return None
-    loser = group.members.get(replaced.old_member_id)
-    before = loser.actor if loser is not None else NOBODY
-    return _duplicate(group, exchange, instance, before, f"changed hands {len(recent)} times within two session timeouts")
-
-
 def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
     exchange, instance = returned.exchange, returned.instance
     since = exchange.inv_us - max(_window_us(exchange), _RETURN_WINDOW_US)
@@ -66,6 +53,29 @@ def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
         return None  # the holder itself disconnected: its process restarts
     observed = "was asked for again, with an empty member id, by one that had just been fenced"
     return _duplicate(group, exchange, instance, holder.actor, observed)
+
+
+@rule("duplicate instance id", ERROR, CONFIRMED, CONFIG, also=(_comes_back, instance_alternates, instance_wanted_back))
+def S_01(group: ClassicGroup, replaced: Replaced) -> Breach | None:
+    """Two live processes share a group.instance.id and fence each other for ever; neither gets work done.
+
+    Condition: A group.instance.id changed hands at least three times within two session timeouts and at least two holders were told
+        FENCED_INSTANCE_ID, or UNRELEASED_INSTANCE_ID by the newer protocols, meanwhile; or one that was told so asks for it again
+        with an empty member id, or with the id of a member that had lost it, while another, still connected, holds it.
+    Expected: One process per group.instance.id.
+    Action: Look at the two processes named: stop one if it is left over from a restart, else give each a group.instance.id of its
+        own.
+    False alarms: One restart is one replacement with a silent loser: not counted.
+    """
+    exchange, instance = replaced.exchange, replaced.instance
+    since = exchange.res_us - _window_us(exchange)
+    recent = [at_us for at_us, _, _ in instance.replacements if at_us >= since]
+    fenced = {connection for at_us, connection, *_ in instance.fenced if at_us >= since}
+    if len(recent) < 3 or len(fenced) < 2:
+        return None
+    loser = group.members.get(replaced.old_member_id)
+    before = loser.actor if loser is not None else NOBODY
+    return _duplicate(group, exchange, instance, before, f"changed hands {len(recent)} times within two session timeouts")
 
 
 def _duplicate(group: ClassicGroup, exchange: Exchange, instance: StaticMember, before: ClientInfo, observed: str) -> Breach:
@@ -95,7 +105,26 @@ def _holder(group: ClassicGroup, member: Member) -> str:
     return who(holder) if holder is not None else "another process, which was not seen to take it,"
 
 
-def _ignores_fence(group: ClassicGroup, ignored: FenceIgnored) -> Breach | None:
+def _no_longer_fenced(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
+    if isinstance(group, EpochGroupData):
+        return no_longer_fenced(group, member_id)
+    member = group.members.get(member_id)
+    return member is None or member.fenced_us is None
+
+
+@rule(
+    "fenced instance keeps going", ERROR, HEURISTIC, CLIENT, suppressed_by=("S-01",), over=_no_longer_fenced, also=(ignores_fence,)
+)
+def S_02(group: ClassicGroup, ignored: FenceIgnored) -> Breach | None:
+    """A client ignores an error that is meant to be fatal, and may go on processing.
+
+    Condition: A member id sent at least two further requests, other than LeaveGroup, after its FENCED_INSTANCE_ID was delivered,
+        and still does after 3 s and a heartbeat interval of its own.
+    Expected: A fenced client stops.
+    Action: Stop the fenced process, and find out why it still runs; if both are meant to run, give each a group.instance.id of its
+        own.
+    False alarms: Requests under way when the answer was sent, and a last commit on closing: hence the time.
+    """
     member = ignored.member
     patience_us = max(_GOES_ON_US, member.heartbeat_interval_us)
     if member.frames_after_fence < 2 or member.fenced_us is None or ignored.exchange.inv_us - member.fenced_us < patience_us:
@@ -109,18 +138,30 @@ def _ignores_fence(group: ClassicGroup, ignored: FenceIgnored) -> Breach | None:
     )
 
 
-def _no_longer_fenced(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
-    if isinstance(group, EpochGroupData):
-        return no_longer_fenced(group, member_id)
-    member = group.members.get(member_id)
-    return member is None or member.fenced_us is None
+@rule("fenced id accepted", CRITICAL, CONFIRMED, BROKER, suppressed_by=("C-05",))
+def S_03(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    """A replaced static member is let through beside its successor: both work on the same partitions.
 
-
-def _fenced_accepted(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    Condition: A request under an instance id succeeded for a member id that another had replaced, and the successor had been given
+        its assignment before that request can have been processed.
+    Expected: FENCED_INSTANCE_ID.
+    Action: Stop the named client. Brokers before 2.6.1 forget a replacement when the coordinator moves: upgrade them.
+    False alarms: A replacement that is not written yet may be undone: the successor's first SyncGroup success is waited for.
+    """
     return accepted(group, verdict, "S-03")
 
 
-def _needless(group: ClassicGroup, needless: Needless) -> Breach | None:
+@rule("needless rebalance on restart", WARNING, CONFIRMED, BROKER)
+def S_04(group: ClassicGroup, needless: Needless) -> Breach | None:
+    """Static membership does not give what it is for: each restart stops the whole group.
+
+    Condition: A JoinGroup with a known instance id and an empty member id came to a group whose members were all in sync, heard of
+        within half a session, and offered the same protocols; nothing else that starts a join phase was asked, and the generation
+        rose.
+    Expected: The same generation at once, under a new member id.
+    Action: Check the coordinator's version, and proxies that strip the instance id.
+    False alarms: Groups whose members offer different protocols, and a second restart within one generation, are not judged.
+    """
     exchange = needless.exchange
     generation = needless.generation
     return Breach(
@@ -135,7 +176,16 @@ def _needless(group: ClassicGroup, needless: Needless) -> Breach | None:
     )
 
 
-def _unattended(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("unattended leadership", WARNING, CONFIRMED, CONFIG)
+def S_05(group: ClassicGroup) -> Iterator[Due]:
+    """No member watches the subscribed topics: new partitions stay unread.
+
+    Condition: The leader was replaced within its generation by a JoinGroup before v9, which is not told that it leads, and ten
+        minutes passed without another generation.
+    Expected: A leader that knows of it (KIP-814, JoinGroup v9).
+    Action: Upgrade clients and brokers to 3.2 or later; until then, restart a member to force a rebalance.
+    False alarms: None known.
+    """
     newest = group.newest_generation
     leader = group.members.get(newest.leader) if newest is not None else None
     if newest is None or leader is None or leader.removed != Removed.REPLACED or leader.instance_id is None:
@@ -156,7 +206,7 @@ def _unattended(group: ClassicGroup) -> Iterator[Due]:
             subject="",
         )
 
-    yield Due(leader.removed_us + _UNATTENDED_US, "", Severity.WARNING, describe)
+    yield Due(leader.removed_us + _UNATTENDED_US, "", WARNING, describe)
 
 
 def _absent(group: ClassicGroup) -> list[Member] | None:
@@ -167,7 +217,17 @@ def _absent(group: ClassicGroup) -> list[Member] | None:
     return missing
 
 
-def _absent_blocks(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("absent static member blocks the join phase", ERROR, CONFIRMED, CLIENT, matter=Matter.REQUEST)
+def S_06(group: ClassicGroup) -> Iterator[Due]:
+    """The group stands still for a member that is away: a static member is not dropped when it does not rejoin.
+
+    Condition: A JoinGroup waits for longer than the largest rebalance timeout plus 2 s and a tenth, everybody else waits too, and
+        only static members are missing.
+    Expected: A static member comes back within its session timeout, and rejoins.
+    Action: Start it again, or take it out of the group by its instance id (kafka-consumer-groups has no such option; the admin
+        client's removeMembersFromConsumerGroup does it); shorten its session timeout.
+    False alarms: Not judged while any member's rebalance timeout is unknown, or is longer than ten minutes.
+    """
     held = [(since_us, waiting) for waiting in group.waiting_joins() if (since_us := processed_since(group, waiting)) is not None]
     absent = _absent(group)
     timeout_ms, known = group.rebalance_timeout_ms()
@@ -194,10 +254,19 @@ def _absent_blocks(group: ClassicGroup) -> Iterator[Due]:
             **about_one(absent),
         )
 
-    yield Due(began_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms), "", Severity.ERROR, describe)
+    yield Due(began_us + timeout_ms * 1_000 + group.settings.slack_us(timeout_ms), "", ERROR, describe)
 
 
-def _inconsistent(group: ClassicGroup, inconsistent: Inconsistent) -> Breach | None:
+@rule("instance id inconsistent", WARNING, CERTAIN, CLIENT, also=(instance_changed,))
+def S_07(group: ClassicGroup, inconsistent: Inconsistent) -> Breach | None:
+    """A static member does not say so in all its requests: fencing passes it by, and brokers since 3.0 may refuse it as unknown.
+
+    Condition: A Heartbeat, SyncGroup, JoinGroup or OffsetCommit of a static member names another instance id or none, in a version
+        that has the field.
+    Expected: The same group.instance.id in every request.
+    Action: Fix or upgrade that client library.
+    False alarms: Commits without a generation leave it out on purpose: not judged.
+    """
     exchange, member = inconsistent.exchange, inconsistent.member
     says = f"the instance id {exchange.instance_id}" if exchange.instance_id is not None else "no instance id"
     api = API_NAMES[exchange.api_key]
@@ -211,7 +280,16 @@ def _inconsistent(group: ClassicGroup, inconsistent: Inconsistent) -> Breach | N
     )
 
 
-def _left_by_itself(group: ClassicGroup, left: LeftByItself) -> Breach | None:
+@rule("static client leaves by itself", INFO, HEURISTIC, CLIENT)
+def S_08(group: ClassicGroup, left: LeftByItself) -> Breach | None:
+    """A static member that leaves on closing has none of the benefits of static membership.
+
+    Condition: A LeaveGroup with the id of a static member was granted to the same client id on the same host.
+    Expected: A static member goes silent when it stops, and comes back under its instance id.
+    Action: Set that client not to leave on closing, where its library lets one choose; else group.instance.id gains nothing, and
+        can be removed.
+    False alarms: A tool that runs on the same host under the same client id.
+    """
     exchange, member = left.exchange, left.member
     return Breach.of_member(
         member,
@@ -224,7 +302,17 @@ def _left_by_itself(group: ClassicGroup, left: LeftByItself) -> Breach | None:
     )
 
 
-def _owner_fenced(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
+@rule("rightful owner fenced", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",))
+def S_09(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
+    """The right process is told that another took its place, and stops for good.
+
+    Condition: FENCED_INSTANCE_ID to the latest holder of an instance id while nobody asked for it, and then an answer that shows it
+        as the holder still, or one that it had replaced.
+    Expected: Only who was replaced is fenced.
+    Action: Restart the client: it stopped for good, and its partitions are idle. Keep the frames and the coordinator's log of that
+        moment, and report them.
+    False alarms: A replacement that could not be written is undone: not judged while one was asked for.
+    """
     doubt, exchange = contradicted.doubt, contradicted.exchange
     if doubt.error != FENCED_INSTANCE_ID:
         return None
@@ -242,7 +330,16 @@ def _owner_fenced(group: ClassicGroup, contradicted: Contradicted) -> Breach | N
     )
 
 
-def _parked_on_dead(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("partitions parked on an absent static member", WARNING, CONFIRMED, CLIENT)
+def S_10(group: ClassicGroup) -> Iterator[Due]:
+    """Partitions are assigned to a member that is away: they are not read until it returns or its session runs out.
+
+    Condition: A static member is in a generation's member list and was given partitions, has not joined it, and sent no frame since
+        before for half its session timeout.
+    Expected: It comes back shortly.
+    Action: Start it again, or remove it by its instance id; shorten its session timeout.
+    False alarms: A client whose frames are not captured: judged only if some were.
+    """
     newest = group.newest_generation
     if newest is None or newest.roster is None or newest.leader_synced_us is None:
         return
@@ -268,170 +365,7 @@ def _parked_on_dead(group: ClassicGroup) -> Iterator[Due]:
                 subject=member.instance_id or "",
             )
 
-        yield Due(newest.proven_us + ends_ms * 500, instance_id, Severity.WARNING, describe)
+        yield Due(newest.proven_us + ends_ms * 500, instance_id, WARNING, describe)
 
-
-S_01 = FrameRule(
-    id="S-01",
-    name="duplicate instance id",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CONFIG,
-    meaning="Two live processes share a group.instance.id and fence each other for ever; neither gets work done.",
-    condition="A group.instance.id changed hands at least three times within two session timeouts and at least two holders were told "
-    "FENCED_INSTANCE_ID, or UNRELEASED_INSTANCE_ID by the newer protocols, meanwhile; or one that was told so asks for it again with an "
-    "empty member id, or with the id of a member that had lost it, while another, still connected, holds it.",
-    expected="One process per group.instance.id.",
-    action="Look at the two processes named: stop one if it is left over from a restart, else give each a group.instance.id of its own.",
-    false_alarms="One restart is one replacement with a silent loser: not counted.",
-    checks={
-        Replaced: _alternates,
-        Returned: _comes_back,
-        InstanceTaken: instance_alternates,
-        LostInstanceRefused: instance_wanted_back,
-    },
-)
-
-S_02 = FrameRule(
-    id="S-02",
-    name="fenced instance keeps going",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A client ignores an error that is meant to be fatal, and may go on processing.",
-    condition="A member id sent at least two further requests, other than LeaveGroup, after its FENCED_INSTANCE_ID was delivered, and "
-    "still does after 3 s and a heartbeat interval of its own.",
-    expected="A fenced client stops.",
-    action="Stop the fenced process, and find out why it still runs; if both are meant to run, give each a group.instance.id of its own.",
-    false_alarms="Requests under way when the answer was sent, and a last commit on closing: hence the time.",
-    suppressed_by=("S-01",),
-    checks={FenceIgnored: _ignores_fence, EpochFenceIgnored: ignores_fence},
-    over=_no_longer_fenced,
-)
-
-S_03 = FrameRule(
-    id="S-03",
-    name="fenced id accepted",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="A replaced static member is let through beside its successor: both work on the same partitions.",
-    condition="A request under an instance id succeeded for a member id that another had replaced, and the successor had been given its "
-    "assignment before that request can have been processed.",
-    expected="FENCED_INSTANCE_ID.",
-    action="Stop the named client. Brokers before 2.6.1 forget a replacement when the coordinator moves: upgrade them.",
-    false_alarms="A replacement that is not written yet may be undone: the successor's first SyncGroup success is waited for.",
-    suppressed_by=("C-05",),
-    checks={Verdict: _fenced_accepted},
-)
-
-S_04 = FrameRule(
-    id="S-04",
-    name="needless rebalance on restart",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Static membership does not give what it is for: each restart stops the whole group.",
-    condition="A JoinGroup with a known instance id and an empty member id came to a group whose members were all in sync, heard of within "
-    "half a session, and offered the same protocols; nothing else that starts a join phase was asked, and the generation rose.",
-    expected="The same generation at once, under a new member id.",
-    action="Check the coordinator's version, and proxies that strip the instance id.",
-    false_alarms="Groups whose members offer different protocols, and a second restart within one generation, are not judged.",
-    checks={Needless: _needless},
-)
-
-S_05 = TimerRule(
-    id="S-05",
-    name="unattended leadership",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CONFIG,
-    meaning="No member watches the subscribed topics: new partitions stay unread.",
-    condition="The leader was replaced within its generation by a JoinGroup before v9, which is not told that it leads, and ten minutes "
-    "passed without another generation.",
-    expected="A leader that knows of it (KIP-814, JoinGroup v9).",
-    action="Upgrade clients and brokers to 3.2 or later; until then, restart a member to force a rebalance.",
-    false_alarms="None known.",
-    due=_unattended,
-)
-
-S_06 = TimerRule(
-    id="S-06",
-    matter=Matter.REQUEST,
-    name="absent static member blocks the join phase",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="The group stands still for a member that is away: a static member is not dropped when it does not rejoin.",
-    condition="A JoinGroup waits for longer than the largest rebalance timeout plus 2 s and a tenth, everybody else waits too, and only "
-    "static members are missing.",
-    expected="A static member comes back within its session timeout, and rejoins.",
-    action="Start it again, or take it out of the group by its instance id (kafka-consumer-groups has no such option; the admin client's "
-    "removeMembersFromConsumerGroup does it); shorten its session timeout.",
-    false_alarms="Not judged while any member's rebalance timeout is unknown, or is longer than ten minutes.",
-    due=_absent_blocks,
-)
-
-S_07 = FrameRule(
-    id="S-07",
-    name="instance id inconsistent",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="A static member does not say so in all its requests: fencing passes it by, and brokers since 3.0 may refuse it as unknown.",
-    condition="A Heartbeat, SyncGroup, JoinGroup or OffsetCommit of a static member names another instance id or none, in a version that "
-    "has the field.",
-    expected="The same group.instance.id in every request.",
-    action="Fix or upgrade that client library.",
-    false_alarms="Commits without a generation leave it out on purpose: not judged.",
-    checks={Inconsistent: _inconsistent, InstanceChanged: instance_changed},
-)
-
-S_08 = FrameRule(
-    id="S-08",
-    name="static client leaves by itself",
-    severity=Severity.INFO,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A static member that leaves on closing has none of the benefits of static membership.",
-    condition="A LeaveGroup with the id of a static member was granted to the same client id on the same host.",
-    expected="A static member goes silent when it stops, and comes back under its instance id.",
-    action="Set that client not to leave on closing, where its library lets one choose; else group.instance.id gains nothing, and "
-    "can be removed.",
-    false_alarms="A tool that runs on the same host under the same client id.",
-    checks={LeftByItself: _left_by_itself},
-)
-
-S_09 = FrameRule(
-    id="S-09",
-    name="rightful owner fenced",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The right process is told that another took its place, and stops for good.",
-    condition="FENCED_INSTANCE_ID to the latest holder of an instance id while nobody asked for it, and then an answer that shows it as "
-    "the holder still, or one that it had replaced.",
-    expected="Only who was replaced is fenced.",
-    action="Restart the client: it stopped for good, and its partitions are idle. Keep the frames and the coordinator's log of that "
-    "moment, and report them.",
-    false_alarms="A replacement that could not be written is undone: not judged while one was asked for.",
-    suppressed_by=("C-05",),
-    checks={Contradicted: _owner_fenced},
-)
-
-S_10 = TimerRule(
-    id="S-10",
-    name="partitions parked on an absent static member",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="Partitions are assigned to a member that is away: they are not read until it returns or its session runs out.",
-    condition="A static member is in a generation's member list and was given partitions, has not joined it, and sent no frame since "
-    "before for half its session timeout.",
-    expected="It comes back shortly.",
-    action="Start it again, or remove it by its instance id; shorten its session timeout.",
-    false_alarms="A client whose frames are not captured: judged only if some were.",
-    due=_parked_on_dead,
-)
 
 RULES = (S_01, S_02, S_03, S_04, S_05, S_06, S_07, S_08, S_09, S_10)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CLIENT, CONFIRMED, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Generation, Member
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, who
+from coordinator_model.rules.base import Breach, Due, Matter, timer_rule, who
 from coordinator_model.rules.waiting import processed_since
 from coordinator_model.wording import clock, plural, seconds
 
@@ -63,16 +63,27 @@ def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str
             f"{observed} since it received generation {newest.generation}",
             (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
             generation=newest.generation,
-            certainty=None if _provably_lasts(group, newest, member.joined_us + timeout_us // 4) else Certainty.HEURISTIC,
+            certainty=None if _provably_lasts(group, newest, member.joined_us + timeout_us // 4) else HEURISTIC,
         )
 
-    yield Due(member.joined_us + timeout_us // 2, member.id, Severity.WARNING, describe)
+    yield Due(member.joined_us + timeout_us // 2, member.id, WARNING, describe)
     if bounded:
         late_us = timeout_us + group.settings.slack_us(timeout_us // 1_000)
-        yield Due(member.joined_us + late_us, member.id, Severity.ERROR, describe)
+        yield Due(member.joined_us + late_us, member.id, ERROR, describe)
 
 
-def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("leader not syncing", ERROR, CONFIRMED, CLIENT)
+def R_02(group: ClassicGroup) -> Iterator[Due]:
+    """The member that has to compute the assignment does not deliver it; everybody waits. Brokers before 2.8.1 wait for ever.
+
+    Condition: The leader received the generation, its connection lives, and it sent no SyncGroup: a warning at half the rebalance
+        timeout, an error past it.
+    Expected: The leader sends its assignment with SyncGroup as soon as it has the member list.
+    Action: Take a thread dump of the leader: look at its assignor and its metadata requests. Restart it if it hangs: the
+        coordinator removes it only at its rebalance timeout, and brokers before 2.8.1 never.
+    False alarms: Only heuristic while no SyncGroup of another member waits and nobody is served at the generation. A leader whose
+        connection ended is a T-04. A static leader replaced before JoinGroup v9 does not know that it leads.
+    """
     newest = group.newest_generation
     if newest is None or newest.leader_synced_us is not None or newest.sync_done_us is not None or newest.unsettled_us:
         return
@@ -92,7 +103,18 @@ def _leader_not_syncing(group: ClassicGroup) -> Iterator[Due]:
             yield from _two_stages(group, member, summary, "no SyncGroup from the leader", newest)
 
 
-def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("follower not syncing", WARNING, CONFIRMED, CLIENT)
+def R_03(group: ClassicGroup) -> Iterator[Due]:
+    """A member joined and does not fetch its assignment; its partitions are idle and it will be removed although it heartbeats.
+
+    Condition: A follower received the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it
+        (error).
+    Expected: A member sends SyncGroup right after its JoinGroup was answered.
+    Action: Take a thread dump of that client: it hangs between the answer to its JoinGroup and its SyncGroup, most often in a
+        rebalance callback. Restart it to give its partitions away now.
+    False alarms: A JoinGroup answer lost between the capture and the client. Only heuristic while nobody else is served at the
+        generation.
+    """
     newest = group.newest_generation
     if newest is None or newest.unsettled_us:
         return
@@ -105,7 +127,19 @@ def _follower_not_syncing(group: ClassicGroup) -> Iterator[Due]:
             yield from _two_stages(group, member, summary, "no SyncGroup", newest)
 
 
-def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule(
+    "assignment sent, nobody answered", ERROR, CONFIRMED, BROKER, matter=Matter.REQUEST, suppressed_by=("C-04", "C-05", "C-13")
+)
+def R_04(group: ClassicGroup) -> Iterator[Due]:
+    """The coordinator cannot write the assignment: its offsets partition lacks in-sync replicas, or its thread is stuck.
+
+    Condition: The leader's SyncGroup was captured and stands open, and no SyncGroup was answered for the write timeout (5 s unless
+        configured) plus 2 s and a tenth.
+    Expected: The coordinator answers every waiting SyncGroup once the assignment is written.
+    Action: Look at the in-sync replicas of the group's __consumer_offsets partition and at the coordinator's threads.
+    False alarms: A broker whose offsets.commit.timeout.ms is longer than the monitor was told. A closed connection is owed no
+        answer.
+    """
     newest = group.newest_generation
     if newest is None or newest.sync_done_us is not None:
         return
@@ -131,57 +165,4 @@ def _sync_not_completed(group: ClassicGroup) -> Iterator[Due]:
             generation=newest.generation,
         )
 
-    yield Due(since_us + allowed_us, "", Severity.ERROR, describe)
-
-
-R_02 = TimerRule(
-    id="R-02",
-    name="leader not syncing",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="The member that has to compute the assignment does not deliver it; everybody waits. Brokers before 2.8.1 wait for ever.",
-    condition="The leader received the generation, its connection lives, and it sent no SyncGroup: a warning at half the rebalance "
-    "timeout, an error past it.",
-    expected="The leader sends its assignment with SyncGroup as soon as it has the member list.",
-    action="Take a thread dump of the leader: look at its assignor and its metadata requests. Restart it if it hangs: "
-    "the coordinator removes it only at its rebalance timeout, and brokers before 2.8.1 never.",
-    false_alarms="Only heuristic while no SyncGroup of another member waits and nobody is served at the generation. A leader whose "
-    "connection ended is a T-04. A static leader replaced before JoinGroup v9 does not know that it leads.",
-    due=_leader_not_syncing,
-)
-
-
-R_03 = TimerRule(
-    id="R-03",
-    name="follower not syncing",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="A member joined and does not fetch its assignment; its partitions are idle and it will be removed although it heartbeats.",
-    condition="A follower received the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it (error).",
-    expected="A member sends SyncGroup right after its JoinGroup was answered.",
-    action="Take a thread dump of that client: it hangs between the answer to its JoinGroup and its SyncGroup, most often in a "
-    "rebalance callback. Restart it to give its partitions away now.",
-    false_alarms="A JoinGroup answer lost between the capture and the client. Only heuristic while nobody else is served at the "
-    "generation.",
-    due=_follower_not_syncing,
-)
-
-
-R_04 = TimerRule(
-    id="R-04",
-    matter=Matter.REQUEST,
-    name="assignment sent, nobody answered",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The coordinator cannot write the assignment: its offsets partition lacks in-sync replicas, or its thread is stuck.",
-    condition="The leader's SyncGroup was captured and stands open, and no SyncGroup was answered for the write timeout (5 s unless "
-    "configured) plus 2 s and a tenth.",
-    expected="The coordinator answers every waiting SyncGroup once the assignment is written.",
-    action="Look at the in-sync replicas of the group's __consumer_offsets partition and at the coordinator's threads.",
-    false_alarms="A broker whose offsets.commit.timeout.ms is longer than the monitor was told. A closed connection is owed no answer.",
-    suppressed_by=("C-04", "C-05", "C-13"),
-    due=_sync_not_completed,
-)
+    yield Due(since_us + allowed_us, "", ERROR, describe)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CLIENT, CONFIG, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.recurring.given_up import GivenUp
 from coordinator_model.groups.recurring.poll_intervals import Overrun
 from coordinator_model.groups.recurring.untold import CameBack
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, captured, first_and_last
+from coordinator_model.rules.base import Breach, Due, Matter, captured, first_and_last, timer_rule
 from coordinator_model.wording import clock, counted, seconds, some
 
 _NAMED = 4
@@ -27,9 +27,6 @@ def _names(clients: Sequence[str]) -> str:
     return some(list(dict.fromkeys(clients)), _NAMED)
 
 
-# ---------------------------------------------------------------------------------------------------- T-10
-
-
 def _given_up(group: ClassicGroup) -> list[GivenUp]:
     """Return JoinGroups that clients gave up after the same time, and came again; of those whose connections ended together the first."""
     found = [
@@ -43,7 +40,18 @@ def _given_up(group: ClassicGroup) -> list[GivenUp]:
     return alike
 
 
-def _gives_up(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("request timeout below rebalance timeout", WARNING, HEURISTIC, CONFIG, matter=Matter.RECURRENCE, quiet_times=5)
+def T_10(group: ClassicGroup) -> Iterator[Due]:
+    """Clients hang up while the coordinator holds their JoinGroups, as it may for the rebalance timeout, and ask again: what they
+    gave up becomes ghost members, and the group does not come to rest.
+
+    Condition: Three times within 15 minutes and a second or more apart, twice of one client: the connection of a JoinGroup that
+        waited ended after the same time, to three in a hundred, which was less than the rebalance timeout in it, and the same
+        client, by client id and host, asked again.
+    Expected: A client waits for the answer to its JoinGroup at least as long as its rebalance timeout.
+    Action: Raise the request timeout of these clients above their rebalance timeout.
+    False alarms: Processes that are killed in the same moment of each rebalance, and started again.
+    """
     alike = _given_up(group)
     if len(alike) < _GIVE_UPS or len({one.client for one in alike}) == len(alike):
         return
@@ -66,10 +74,7 @@ def _gives_up(group: ClassicGroup) -> Iterator[Due]:
             "between, its idle timeout, too.",
         )
 
-    yield Due(newest.closed_us, "", Severity.WARNING, describe, period_us=2 * session_us)
-
-
-# ---------------------------------------------------------------------------------------------------- T-11
+    yield Due(newest.closed_us, "", WARNING, describe, period_us=2 * session_us)
 
 
 def _drops(group: ClassicGroup, phase_us: int) -> list[CameBack]:
@@ -78,7 +83,17 @@ def _drops(group: ClassicGroup, phase_us: int) -> list[CameBack]:
     return [one for one in group.recurring.untold.back if 0.8 * phase_us <= one.dropped.phase_us <= phase_us + slack_us]
 
 
-def _untold(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("rebalance timeout below heartbeat interval", ERROR, HEURISTIC, CONFIG, matter=Matter.RECURRENCE, quiet_times=5)
+def T_11(group: ClassicGroup) -> Iterator[Due]:
+    """A join phase is over before the next heartbeat tells the others of it: they are dropped, join anew, and drop others.
+
+    Condition: Twice within ten minutes a join phase that lasted its whole rebalance timeout dropped a member that no answer had
+        told to rejoin, and that was refused when it next sent something; its client, by client id and host, then joined as a new
+        member. The rebalance timeout of the members is below their session timeout.
+    Expected: A rebalance timeout above the session timeout, and the session timeout above three heartbeat intervals.
+    Action: Raise the rebalance timeout of all members above their session timeout.
+    False alarms: Processes that pause for longer than such a short rebalance timeout.
+    """
     if len(group.recurring.untold.back) < _DROPS:
         return
     timeout_ms, complete = group.rebalance_timeout_ms()
@@ -106,10 +121,7 @@ def _untold(group: ClassicGroup) -> Iterator[Due]:
             "heartbeat interval.",
         )
 
-    yield Due(drops[-1].back_us, "", Severity.ERROR, describe, period_us=0)
-
-
-# ---------------------------------------------------------------------------------------------------- T-12
+    yield Due(drops[-1].back_us, "", ERROR, describe, period_us=0)
 
 
 def _timeout_ms(group: ClassicGroup | EpochGroupData, process: str) -> int:
@@ -131,7 +143,19 @@ def _exceeds(overruns: Sequence[Overrun], timeout_us: int) -> bool:
     return (told or silent) and 5 * (max(gaps_us) - min(gaps_us)) <= timeout_us + max(gaps_us)
 
 
-def _polls_too_rarely(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+@timer_rule("poll interval always exceeded by the same", WARNING, HEURISTIC, CLIENT, matter=Matter.RECURRENCE, quiet_times=5)
+def T_12(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+    """The application always takes longer between two polls than it may: it leaves and comes back for ever, and each is a
+    rebalance.
+
+    Condition: Three times in a row a client left for its poll timeout (KIP-800), or without a reason, later than its rebalance
+        timeout after it had joined and for no longer than that; and the same process joined again, on the same connection, or in a
+        group with epochs under the same id. What it took from poll to poll, the rebalance timeout and the time until it joined
+        again, differed by a fifth at most.
+    Expected: The application polls within max.poll.interval.ms.
+    Action: Raise max.poll.interval.ms above what the application takes between two polls, or take fewer records with each.
+    False alarms: Without a reason: an application that unsubscribes and subscribes again on purpose, and in a rhythm.
+    """
     known = group.recurring.overruns
     found = []
     for process, overruns in known.of.items():
@@ -163,64 +187,7 @@ def _polls_too_rarely(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         )
 
     longest_gap_us = max(one.held_us + one.gap_us for _, overruns, _ in found for one in overruns)
-    yield Due(at_us, "", Severity.WARNING, describe, period_us=2 * longest_gap_us)
+    yield Due(at_us, "", WARNING, describe, period_us=2 * longest_gap_us)
 
-
-T_10 = TimerRule(
-    id="T-10",
-    matter=Matter.RECURRENCE,
-    name="request timeout below rebalance timeout",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CONFIG,
-    meaning="Clients hang up while the coordinator holds their JoinGroups, as it may for the rebalance timeout, and ask again: what "
-    "they gave up becomes ghost members, and the group does not come to rest.",
-    condition="Three times within 15 minutes and a second or more apart, twice of one client: the connection of a JoinGroup that waited "
-    "ended after the same time, to three in a hundred, which was less than the rebalance timeout in it, and the same client, by client id "
-    "and host, asked again.",
-    expected="A client waits for the answer to its JoinGroup at least as long as its rebalance timeout.",
-    action="Raise the request timeout of these clients above their rebalance timeout.",
-    false_alarms="Processes that are killed in the same moment of each rebalance, and started again.",
-    quiet_times=5,
-    due=_gives_up,
-)
-
-T_11 = TimerRule(
-    id="T-11",
-    matter=Matter.RECURRENCE,
-    name="rebalance timeout below heartbeat interval",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CONFIG,
-    meaning="A join phase is over before the next heartbeat tells the others of it: they are dropped, join anew, and drop others.",
-    condition="Twice within ten minutes a join phase that lasted its whole rebalance timeout dropped a member that no answer had told to "
-    "rejoin, and that was refused when it next sent something; its client, by client id and host, then joined as a new member. The "
-    "rebalance timeout of the members is below their session timeout.",
-    expected="A rebalance timeout above the session timeout, and the session timeout above three heartbeat intervals.",
-    action="Raise the rebalance timeout of all members above their session timeout.",
-    false_alarms="Processes that pause for longer than such a short rebalance timeout.",
-    quiet_times=5,
-    due=_untold,
-)
-
-T_12 = TimerRule(
-    id="T-12",
-    matter=Matter.RECURRENCE,
-    name="poll interval always exceeded by the same",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="The application always takes longer between two polls than it may: it leaves and comes back for ever, and each is a "
-    "rebalance.",
-    condition="Three times in a row a client left for its poll timeout (KIP-800), or without a reason, later than its rebalance timeout "
-    "after it had joined and for no longer than that; and the same process joined again, on the same connection, or in a group with "
-    "epochs under the same id. What it took from poll to poll, the rebalance timeout and the time until it joined again, differed by a "
-    "fifth at most.",
-    expected="The application polls within max.poll.interval.ms.",
-    action="Raise max.poll.interval.ms above what the application takes between two polls, or take fewer records with each.",
-    false_alarms="Without a reason: an application that unsubscribes and subscribes again on purpose, and in a rhythm.",
-    quiet_times=5,
-    due=_polls_too_rarely,
-)
 
 RULES = (T_10, T_11, T_12)

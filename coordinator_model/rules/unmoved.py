@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CONFIG, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_causes import LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED
 from coordinator_model.groups.recurring.unmoved import Unmoved
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, captured, first_and_last
+from coordinator_model.rules.base import Breach, Due, Matter, captured, first_and_last, timer_rule
 from coordinator_model.wording import clock, counted, seconds
 
 _REBALANCES = 3
@@ -79,7 +79,27 @@ def _told_by_clients(row: Sequence[Unmoved], reason: str, times: int) -> Coincid
     return Coincidence(f"the reason that clients gave, {times} times: “{reason}”", action)
 
 
-def _moved_nothing(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule(
+    "rebalances that move nothing",
+    WARNING,
+    HEURISTIC,
+    CONFIG,
+    matter=Matter.RECURRENCE,
+    suppressed_by=("R-10", "R-17", "R-27", "C-04", "C-05"),
+    quiet_times=5,
+)
+def R_25(group: ClassicGroup) -> Iterator[Due]:
+    """The group stops and starts again for nothing: after each rebalance the same members have the same partitions.
+
+    Condition: Three rebalances in a row within 15 minutes after which each partition had the same holder and the members were the
+        same, asked for by members that were served. Most of them came after connections of several clients had ended, or with the
+        same reason of the clients (KIP-800), which is no failure; or the leader asked for all of them; or different members did.
+        Only noted if no member stopped meanwhile.
+    Expected: A rebalance follows a change of members or partitions.
+    Action: Compare the times named with what happened outside the group: a proxy or load balancer that closes idle connections,
+        restarts of brokers, changes of topics. Members only answer to it; restarting them does not help.
+    False alarms: One member that asks each time by itself is R-07. Rebalances whose beginning was not captured do not count.
+    """
     row = group.recurring.unmoved.in_a_row
     if len(row) < _REBALANCES or any(one.cause not in _ASKED for one in row[-_REBALANCES:]):
         return
@@ -104,28 +124,7 @@ def _moved_nothing(group: ClassicGroup) -> Iterator[Due]:
         )
 
     periods_us = [later.began_us - earlier.began_us for earlier, later in pairwise(row)]
-    yield Due(last.over_us, "", Severity.WARNING if lost_us else Severity.INFO, describe, period_us=2 * max(periods_us))
+    yield Due(last.over_us, "", WARNING if lost_us else INFO, describe, period_us=2 * max(periods_us))
 
-
-R_25 = TimerRule(
-    id="R-25",
-    matter=Matter.RECURRENCE,
-    name="rebalances that move nothing",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CONFIG,
-    meaning="The group stops and starts again for nothing: after each rebalance the same members have the same partitions.",
-    condition="Three rebalances in a row within 15 minutes after which each partition had the same holder and the members were the same, "
-    "asked for by members that were served. Most of them came after connections of several clients had ended, or with the same reason of "
-    "the clients (KIP-800), which is no failure; or the leader asked for all of them; or different members did. Only noted if no member "
-    "stopped meanwhile.",
-    expected="A rebalance follows a change of members or partitions.",
-    action="Compare the times named with what happened outside the group: a proxy or load balancer that closes idle connections, "
-    "restarts of brokers, changes of topics. Members only answer to it; restarting them does not help.",
-    false_alarms="One member that asks each time by itself is R-07. Rebalances whose beginning was not captured do not count.",
-    suppressed_by=("R-10", "R-17", "R-27", "C-04", "C-05"),
-    quiet_times=5,
-    due=_moved_nothing,
-)
 
 RULES = (R_25,)
