@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CAPTURE, CERTAIN, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.coordinator_changes import (
@@ -28,7 +28,7 @@ from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, sender_text, the_client, whom
+from coordinator_model.rules.base import Breach, Due, rule, sender_text, the_client, timer_rule, whom
 from coordinator_model.rules.internal_errors import C_08
 from coordinator_model.rules.unanswered import C_01, C_02, C_03
 from coordinator_model.wire import API_NAMES
@@ -42,10 +42,31 @@ _FULL_A_MINUTE: Final = 3
 _POINTED_WRONG: Final = 5
 _JAVA: Final = "apache-kafka-java"
 
-# ---------------------------------------------------------------------------------------------------- moves
+
+_NODES = {
+    Signs.TWO_NODES: "FindCoordinator gives them different node ids",
+    Signs.APART: "no frame names their node ids, and one accepted a generation that was older than the other's",
+    Signs.NONE: "no frame names their node ids, and the requests name no generation",
+}
+_ONE_OR_TWO = (
+    "Find out whether the addresses named are listeners of one broker, as while clients move to TLS: then nothing is wrong. If they "
+    "are two brokers, fence the older one, and look for proxies or address translation that lead to another cluster."
+)
 
 
-def _flaps(group: ClassicGroup, moved: Moved) -> Breach | None:
+_SESSIONS_TO_COME_BACK = 2  # a client with a new member id waits for the end of its old session
+
+
+@rule("flapping coordinator", WARNING, HEURISTIC, BROKER, suppressed_by=("C-05",))
+def C_04(group: ClassicGroup, moved: Moved) -> Breach | None:
+    """The group's coordinator moves again and again; each move interrupts the group, and what follows is its effect.
+
+    Condition: Three moves within an hour: another broker acts or is named by FindCoordinator, or the same one loads the group anew;
+        signs within 10 s of each other are one move. Or one move that goes on for a minute with four changes.
+    Expected: One coordinator, until its broker is stopped.
+    Action: Look at the leader elections of the group's __consumer_offsets partition and at the brokers' stability.
+    False alarms: A rolling restart moves it twice or three times.
+    """
     exchange, moves = moved.exchange, moved.moves
     if len(moves) < _MOVES_AN_HOUR and not moved.flaps:
         return None
@@ -64,18 +85,19 @@ def _flaps(group: ClassicGroup, moved: Moved) -> Breach | None:
     )
 
 
-_NODES = {
-    Signs.TWO_NODES: "FindCoordinator gives them different node ids",
-    Signs.APART: "no frame names their node ids, and one accepted a generation that was older than the other's",
-    Signs.NONE: "no frame names their node ids, and the requests name no generation",
-}
-_ONE_OR_TWO = (
-    "Find out whether the addresses named are listeners of one broker, as while clients move to TLS: then nothing is wrong. If they "
-    "are two brokers, fence the older one, and look for proxies or address translation that lead to another cluster."
-)
+@rule("split brain", CRITICAL, CONFIRMED, BROKER)
+def C_05(group: ClassicGroup, turns: TookTurns) -> Breach | None:
+    """Two brokers hold the group, each with members, generations and offsets of its own: committed offsets will be lost.
 
-
-def _split(group: ClassicGroup, turns: TookTurns) -> Breach | None:
+    Condition: Two brokers answered commits, JoinGroups, SyncGroups or LeaveGroups of the group with success in turns, at least
+        three times, each turn asked after the other's answer was captured and over a connection that was there in the turn before,
+        their times overlap by more than the write timeout (5 s), and neither said in between that it is not the coordinator.
+        Addresses with one node id in FindCoordinator are one broker. Where no frame names the node ids, it is heuristic, and needs
+        that one accepts an older generation after the other has accepted a newer one; commits without a generation are a warning.
+    Expected: One coordinator: the one that was replaced answers NOT_COORDINATOR.
+    Action: Fence the older of the two brokers at once, then look for proxies or address translation that lead to another cluster.
+    False alarms: Clocks of several capturers that differ by more than clock_skew_ms.
+    """
     exchange, signs = turns.exchange, turns.signs
     if signs is Signs.ALIKE:
         return None  # members of one coordinator that has two addresses; of two, one soon goes on to another generation
@@ -92,13 +114,68 @@ def _split(group: ClassicGroup, turns: TookTurns) -> Breach | None:
         turns.frames,
         actor=exchange.actor,
         generation=group.generation,
-        severity=Severity.WARNING if signs is Signs.NONE else None,
-        certainty=None if signs is Signs.TWO_NODES else Certainty.HEURISTIC,
+        severity=WARNING if signs is Signs.NONE else None,
+        certainty=None if signs is Signs.TWO_NODES else HEURISTIC,
         action=_ONE_OR_TWO if signs is Signs.NONE else None,
     )
 
 
-def _generation_lost(group: ClassicGroup, lost: Lost) -> Breach:
+@rule("long load", WARNING, CERTAIN, BROKER, over=lambda group, _: "loading" not in group.coordinator_changes.spells)
+def C_06(group: ClassicGroup, loading: KeepsLoading) -> Breach | None:
+    """The new coordinator is still reading its log: no member can join or commit meanwhile.
+
+    Condition: COORDINATOR_LOAD_IN_PROGRESS for more than 60 s, with no other answer to a commit, JoinGroup, SyncGroup or
+        LeaveGroup, and no pause of more than 30 s in between.
+    Expected: A load of seconds.
+    Action: Check that __consumer_offsets is compacted (the log cleaner runs) and how large its segments are.
+    False alarms: None known.
+    """
+    spell, exchange = loading.spell, loading.exchange
+    if spell.lasted_us <= _LOADS_US:
+        return None
+    return Breach(
+        "",
+        f"Broker {exchange.broker} has been loading group {group.name} for {seconds(spell.lasted_us)}: no member can join or commit, "
+        "and heartbeats tell nothing.",
+        f"COORDINATOR_LOAD_IN_PROGRESS {spell.times} times over {seconds(spell.lasted_us)}",
+        (spell.frame, response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
+    )
+
+
+@rule("SyncGroup answered while loading", WARNING, CERTAIN, BROKER, suppressed_by=("C-06",))
+def C_07(group: ClassicGroup, sync: SyncWhileLoading) -> Breach:
+    """Java consumers do not expect this answer to SyncGroup and throw an exception into the application.
+
+    Condition: A SyncGroup answered COORDINATOR_LOAD_IN_PROGRESS: a note, and a warning when the client is the Java one or when it
+        recurs.
+    Expected: Brokers with the older coordinator answer REBALANCE_IN_PROGRESS.
+    Action: Restart the application if it stopped; upgrade its client.
+    False alarms: Clients that retry by themselves.
+    """
+    exchange = sync.exchange
+    hits = exchange.actor.software.startswith(_JAVA) or sync.times > 1
+    return Breach.of_sender(
+        exchange,
+        f"A SyncGroup of {sender_text(exchange)} in group {group.name} was answered "
+        "COORDINATOR_LOAD_IN_PROGRESS, which Java consumers hand to the application as an exception.",
+        "SyncGroup answered COORDINATOR_LOAD_IN_PROGRESS",
+        (request_evidence(exchange), response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
+        severity=WARNING if hits else INFO,
+    )
+
+
+@rule("persisted generation lost", CRITICAL, HEURISTIC, BROKER)
+def C_09(group: ClassicGroup, lost: Lost) -> Breach:
+    """The new coordinator does not know what the old one had written and acknowledged: committed offsets may be gone as well.
+
+    Condition: After a failover a request succeeded at a lower generation than one whose assignment had been delivered before it was
+        asked, although a member of that generation was still there, so that the group cannot have been emptied and deleted in
+        between.
+    Expected: A failover keeps every generation whose SyncGroup was answered.
+    Action: Look for an unclean leader election or a truncation of the group's __consumer_offsets partition; check
+        min.insync.replicas.
+    False alarms: A deletion that was not captured, while a member removed by it went on.
+    """
     exchange, persisted = lost.exchange, lost.persisted
     return Breach(
         "",
@@ -112,63 +189,15 @@ def _generation_lost(group: ClassicGroup, lost: Lost) -> Breach:
     )
 
 
-def _points_wrong(group: ClassicGroup, wrong: PointedWrong) -> Breach | None:
-    pointed, exchange = wrong.pointed, wrong.exchange
-    if pointed.times < _POINTED_WRONG or not pointed.named_again:
-        return None
-    return Breach(
-        "",
-        f"FindCoordinator keeps naming broker {pointed.broker} for group {group.name}, and that broker says it is not the "
-        "coordinator.",
-        f"{counted(pointed.times, 'request')} answered NOT_COORDINATOR by the broker that FindCoordinator names",
-        pointed.frames,
-        actor=exchange.actor,
-    )
+@rule("group full", WARNING, CERTAIN, CONFIG)
+def C_10(group: ClassicGroup, full: GroupFull) -> Breach | None:
+    """More clients want to join than group.max.size allows; those turned away come back again and again.
 
-
-# ---------------------------------------------------------------------------------------------------- refusals
-
-
-def _loads_long(group: ClassicGroup, loading: KeepsLoading) -> Breach | None:
-    spell, exchange = loading.spell, loading.exchange
-    if spell.lasted_us <= _LOADS_US:
-        return None
-    return Breach(
-        "",
-        f"Broker {exchange.broker} has been loading group {group.name} for {seconds(spell.lasted_us)}: no member can join or commit, "
-        "and heartbeats tell nothing.",
-        f"COORDINATOR_LOAD_IN_PROGRESS {spell.times} times over {seconds(spell.lasted_us)}",
-        (spell.frame, response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
-    )
-
-
-def _sync_while_loading(group: ClassicGroup, sync: SyncWhileLoading) -> Breach:
-    exchange = sync.exchange
-    hits = exchange.actor.software.startswith(_JAVA) or sync.times > 1
-    return Breach.of_sender(
-        exchange,
-        f"A SyncGroup of {sender_text(exchange)} in group {group.name} was answered "
-        "COORDINATOR_LOAD_IN_PROGRESS, which Java consumers hand to the application as an exception.",
-        "SyncGroup answered COORDINATOR_LOAD_IN_PROGRESS",
-        (request_evidence(exchange), response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
-        severity=Severity.WARNING if hits else Severity.INFO,
-    )
-
-
-def _unavailable(group: ClassicGroup, unavailable: NotAvailable) -> Breach | None:
-    spell, exchange = unavailable.spell, unavailable.exchange
-    if spell.lasted_us <= _UNAVAILABLE_US:
-        return None
-    return Breach(
-        "",
-        f"Group {group.name} has had no coordinator for {seconds(spell.lasted_us)}: COORDINATOR_NOT_AVAILABLE, latest from broker "
-        f"{exchange.broker} to {a_or_an(API_NAMES[exchange.api_key])}.",
-        f"COORDINATOR_NOT_AVAILABLE {spell.times} times over {seconds(spell.lasted_us)}",
-        (spell.frame, response_evidence(exchange, 15)),
-    )
-
-
-def _full(group: ClassicGroup, full: GroupFull) -> Breach | None:
+    Condition: GROUP_MAX_SIZE_REACHED at least three times within a minute.
+    Expected: No more members than group.max.size.
+    Action: Raise group.max.size on the brokers, or run fewer consumers.
+    False alarms: None known.
+    """
     if full.times < _FULL_A_MINUTE:
         return None
     exchange = full.exchange
@@ -182,7 +211,16 @@ def _full(group: ClassicGroup, full: GroupFull) -> Breach | None:
     )
 
 
-def _mismatched(group: ClassicGroup, mismatched: Mismatched) -> Breach:
+@rule("correlation broken", ERROR, CERTAIN, CAPTURE)
+def C_11(group: ClassicGroup, mismatched: Mismatched) -> Breach:
+    """An answer was paired with a request that it does not answer: nothing that it says can be believed.
+
+    Condition: The correlation id in an answer is not that of the request it is said to answer.
+    Expected: Equal correlation ids: a broker answers each connection in order.
+    Action: Check the capture of the connection named (two captures of one connection, lost packets), and any proxy between client
+        and broker. The group is learned again by itself.
+    False alarms: None known.
+    """
     exchange = mismatched.exchange
     return Breach(
         exchange.actor.connection,
@@ -195,10 +233,77 @@ def _mismatched(group: ClassicGroup, mismatched: Mismatched) -> Breach:
     )
 
 
-_SESSIONS_TO_COME_BACK = 2  # a client with a new member id waits for the end of its old session
+@rule(
+    "wrong coordinator named",
+    WARNING,
+    HEURISTIC,
+    BROKER,
+    suppressed_by=("C-05",),
+    over=lambda group, _: group.coordinator_changes.pointed is None,
+)
+def C_12(group: ClassicGroup, wrong: PointedWrong) -> Breach | None:
+    """Clients are sent in a circle: the brokers' metadata is stale, and the group cannot work.
+
+    Condition: A broker answered NOT_COORDINATOR at least five times while FindCoordinator named it, and named it again after it had
+        done so.
+    Expected: FindCoordinator names the leader of the group's __consumer_offsets partition.
+    Action: Check that metadata reaches all brokers: the controller's log, and the lag of the broker that answers FindCoordinator.
+    False alarms: A failover gives a few of these within a second or two.
+    """
+    pointed, exchange = wrong.pointed, wrong.exchange
+    if pointed.times < _POINTED_WRONG or not pointed.named_again:
+        return None
+    return Breach(
+        "",
+        f"FindCoordinator keeps naming broker {pointed.broker} for group {group.name}, and that broker says it is not the "
+        "coordinator.",
+        f"{counted(pointed.times, 'request')} answered NOT_COORDINATOR by the broker that FindCoordinator names",
+        pointed.frames,
+        actor=exchange.actor,
+    )
 
 
-def _no_coordinator(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+@rule(
+    "coordinator unavailable",
+    ERROR,
+    CERTAIN,
+    BROKER,
+    over=lambda group, _: not group.coordinator_changes.spells.keys() & {"not found", "not available"},
+)
+def C_13(group: ClassicGroup, unavailable: NotAvailable) -> Breach | None:
+    """There is no coordinator for the group, or it cannot write: no member can join, sync or commit.
+
+    Condition: COORDINATOR_NOT_AVAILABLE for more than 30 s, to FindCoordinator or to the group's requests, with no success and no
+        pause of more than 30 s in between.
+    Expected: A coordinator within seconds of a failover.
+    Action: Look at the group's __consumer_offsets partition: has it a leader and enough in-sync replicas, and do enough brokers run
+        for its replication factor?
+    False alarms: A cluster that has just been created.
+    """
+    spell, exchange = unavailable.spell, unavailable.exchange
+    if spell.lasted_us <= _UNAVAILABLE_US:
+        return None
+    return Breach(
+        "",
+        f"Group {group.name} has had no coordinator for {seconds(spell.lasted_us)}: COORDINATOR_NOT_AVAILABLE, latest from broker "
+        f"{exchange.broker} to {a_or_an(API_NAMES[exchange.api_key])}.",
+        f"COORDINATOR_NOT_AVAILABLE {spell.times} times over {seconds(spell.lasted_us)}",
+        (spell.frame, response_evidence(exchange, 15)),
+    )
+
+
+@timer_rule("no coordinator", WARNING, CONFIRMED, BROKER)
+def C_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+    """The group lost its coordinator and no broker has taken over: no member can heartbeat, commit or rejoin.
+
+    Condition: The connections of all members ended, their clients ask for the coordinator, and no broker has accepted anybody for
+        half of the shortest session timeout. A note where several members, or several groups, lost their connections at once and
+        nobody asks: either the broker or all of them may be gone.
+    Expected: Another broker takes over within seconds.
+    Action: Look at the broker named: did it crash, or lose its network? Look at the controller's log for the new leader of the
+        group's __consumer_offsets partition.
+    False alarms: A tap or proxy before that broker that was stopped.
+    """
     lost = group.coordinator_changes.lost
     if lost is None or not (lost.searching or (not lost.returned_us and group.coordinator_changes.lost_with_others(group))):
         return
@@ -208,14 +313,14 @@ def _no_coordinator(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     if any(lost.since_us < one.inv_us <= told_us and _may_be_sent_right(group, one, lost) for one in group.open.values()):
         return
     if not lost.returned_us:
-        yield Due(told_us, "", Severity.WARNING if lost.searching else Severity.INFO, lambda: _lost_coordinator(group, lost))
+        yield Due(told_us, "", WARNING if lost.searching else INFO, lambda: _lost_coordinator(group, lost))
     elif (
         min(lost.returned_us, lost.asked_us or lost.returned_us) > told_us
         and group.last_record_us < lost.returned_us + _SESSIONS_TO_COME_BACK * lost.session_ms * 1_000
     ):
         # One microsecond later for each member, so that each return is another occurrence and updates the text.
         due_us = lost.returned_us + _came_back(group, lost)
-        yield Due(due_us, "", Severity.WARNING, lambda: _returned_coordinator(group, lost))
+        yield Due(due_us, "", WARNING, lambda: _returned_coordinator(group, lost))
 
 
 def _may_be_sent_right(group: ClassicGroup | EpochGroupData, exchange: Exchange, lost: LostCoordinator) -> bool:
@@ -267,7 +372,7 @@ def _lost_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinato
         lost.frames,
         generation=group.generation,
         action=None if lost.searching else f"If these processes were stopped on purpose, nothing. Else: {C_14.action}",
-        certainty=None if lost.searching else Certainty.HEURISTIC,
+        certainty=None if lost.searching else HEURISTIC,
     )
 
 
@@ -285,169 +390,5 @@ def _returned_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordi
         generation=group.generation,
     )
 
-
-C_04 = FrameRule(
-    id="C-04",
-    name="flapping coordinator",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.BROKER,
-    meaning="The group's coordinator moves again and again; each move interrupts the group, and what follows is its effect.",
-    condition="Three moves within an hour: another broker acts or is named by FindCoordinator, or the same one loads the group "
-    "anew; signs within 10 s of each other are one move. Or one move that goes on for a minute with four changes.",
-    expected="One coordinator, until its broker is stopped.",
-    action="Look at the leader elections of the group's __consumer_offsets partition and at the brokers' stability.",
-    false_alarms="A rolling restart moves it twice or three times.",
-    suppressed_by=("C-05",),
-    checks={Moved: _flaps},
-)
-
-C_05 = FrameRule(
-    id="C-05",
-    name="split brain",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Two brokers hold the group, each with members, generations and offsets of its own: committed offsets will be lost.",
-    condition="Two brokers answered commits, JoinGroups, SyncGroups or LeaveGroups of the group with success in turns, at "
-    "least three times, each turn asked after the other's answer was captured and over a connection that was there in the turn before, "
-    "their times overlap by more than the write timeout (5 s), and neither said in between that it is not the coordinator. Addresses "
-    "with one node id in FindCoordinator are one broker. Where no frame names the node ids, it is heuristic, and needs that one accepts "
-    "an older generation after the other has accepted a newer one; commits without a generation are a warning.",
-    expected="One coordinator: the one that was replaced answers NOT_COORDINATOR.",
-    action="Fence the older of the two brokers at once, then look for proxies or address translation that lead to another cluster.",
-    false_alarms="Clocks of several capturers that differ by more than clock_skew_ms.",
-    checks={TookTurns: _split},
-)
-
-C_06 = FrameRule(
-    id="C-06",
-    name="long load",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="The new coordinator is still reading its log: no member can join or commit meanwhile.",
-    condition="COORDINATOR_LOAD_IN_PROGRESS for more than 60 s, with no other answer to a commit, JoinGroup, SyncGroup or "
-    "LeaveGroup, and no pause of more than 30 s in between.",
-    expected="A load of seconds.",
-    action="Check that __consumer_offsets is compacted (the log cleaner runs) and how large its segments are.",
-    false_alarms="None known.",
-    checks={KeepsLoading: _loads_long},
-    over=lambda group, _: "loading" not in group.coordinator_changes.spells,
-)
-
-C_07 = FrameRule(
-    id="C-07",
-    name="SyncGroup answered while loading",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="Java consumers do not expect this answer to SyncGroup and throw an exception into the application.",
-    condition="A SyncGroup answered COORDINATOR_LOAD_IN_PROGRESS: a note, and a warning when the client is the Java one or "
-    "when it recurs.",
-    expected="Brokers with the older coordinator answer REBALANCE_IN_PROGRESS.",
-    action="Restart the application if it stopped; upgrade its client.",
-    false_alarms="Clients that retry by themselves.",
-    suppressed_by=("C-06",),
-    checks={SyncWhileLoading: _sync_while_loading},
-)
-
-C_09 = FrameRule(
-    id="C-09",
-    name="persisted generation lost",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.BROKER,
-    meaning="The new coordinator does not know what the old one had written and acknowledged: committed offsets may be gone as "
-    "well.",
-    condition="After a failover a request succeeded at a lower generation than one whose assignment had been delivered before "
-    "it was asked, although a member of that generation was still there, so that the group cannot have been emptied and deleted in "
-    "between.",
-    expected="A failover keeps every generation whose SyncGroup was answered.",
-    action="Look for an unclean leader election or a truncation of the group's __consumer_offsets partition; check "
-    "min.insync.replicas.",
-    false_alarms="A deletion that was not captured, while a member removed by it went on.",
-    checks={Lost: _generation_lost},
-)
-
-C_10 = FrameRule(
-    id="C-10",
-    name="group full",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="More clients want to join than group.max.size allows; those turned away come back again and again.",
-    condition="GROUP_MAX_SIZE_REACHED at least three times within a minute.",
-    expected="No more members than group.max.size.",
-    action="Raise group.max.size on the brokers, or run fewer consumers.",
-    false_alarms="None known.",
-    checks={GroupFull: _full},
-)
-
-C_11 = FrameRule(
-    id="C-11",
-    name="correlation broken",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CAPTURE,
-    meaning="An answer was paired with a request that it does not answer: nothing that it says can be believed.",
-    condition="The correlation id in an answer is not that of the request it is said to answer.",
-    expected="Equal correlation ids: a broker answers each connection in order.",
-    action="Check the capture of the connection named (two captures of one connection, lost packets), and any proxy between client "
-    "and broker. The group is learned again by itself.",
-    false_alarms="None known.",
-    checks={Mismatched: _mismatched},
-)
-
-C_12 = FrameRule(
-    id="C-12",
-    name="wrong coordinator named",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.BROKER,
-    meaning="Clients are sent in a circle: the brokers' metadata is stale, and the group cannot work.",
-    condition="A broker answered NOT_COORDINATOR at least five times while FindCoordinator named it, and named it again after "
-    "it had done so.",
-    expected="FindCoordinator names the leader of the group's __consumer_offsets partition.",
-    action="Check that metadata reaches all brokers: the controller's log, and the lag of the broker that answers FindCoordinator.",
-    false_alarms="A failover gives a few of these within a second or two.",
-    suppressed_by=("C-05",),
-    checks={PointedWrong: _points_wrong},
-    over=lambda group, _: group.coordinator_changes.pointed is None,
-)
-
-C_13 = FrameRule(
-    id="C-13",
-    name="coordinator unavailable",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="There is no coordinator for the group, or it cannot write: no member can join, sync or commit.",
-    condition="COORDINATOR_NOT_AVAILABLE for more than 30 s, to FindCoordinator or to the group's requests, with no success "
-    "and no pause of more than 30 s in between.",
-    expected="A coordinator within seconds of a failover.",
-    action="Look at the group's __consumer_offsets partition: has it a leader and enough in-sync replicas, and do enough "
-    "brokers run for its replication factor?",
-    false_alarms="A cluster that has just been created.",
-    checks={NotAvailable: _unavailable},
-    over=lambda group, _: not group.coordinator_changes.spells.keys() & {"not found", "not available"},
-)
-
-C_14 = TimerRule(
-    id="C-14",
-    name="no coordinator",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The group lost its coordinator and no broker has taken over: no member can heartbeat, commit or rejoin.",
-    condition="The connections of all members ended, their clients ask for the coordinator, and no broker has accepted anybody for half "
-    "of the shortest session timeout. A note where several members, or several groups, lost their connections at once and nobody asks: "
-    "either the broker or all of them may be gone.",
-    expected="Another broker takes over within seconds.",
-    action="Look at the broker named: did it crash, or lose its network? Look at the controller's log for the new leader of the group's "
-    "__consumer_offsets partition.",
-    false_alarms="A tap or proxy before that broker that was stopped.",
-    due=_no_coordinator,
-)
 
 RULES = (C_01, C_02, C_03, C_04, C_05, C_06, C_07, C_08, C_09, C_10, C_11, C_12, C_13, C_14)

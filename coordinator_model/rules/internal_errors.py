@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CONFIG, ERROR
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.coordinator_changes import GenerationFailed, InternalError
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Generation
-from coordinator_model.rules.base import Breach, FrameRule, asker_text
+from coordinator_model.rules.base import Breach, asker_text, rule
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import UNKNOWN_SERVER_ERROR
 from coordinator_model.wording import a_or_an, counted
@@ -32,17 +32,17 @@ SHRINK: Final = (
 )
 
 
-def _internal_error(group: ClassicGroup, internal: InternalError) -> Breach:
-    exchange = internal.exchange
-    return Breach.of_sender(
-        exchange,
-        f"Broker {exchange.broker} answered {a_or_an(API_NAMES[exchange.api_key])} of {asker_text(exchange)} in group "
-        f"{group.name} with an internal error.",
-        f"{API_NAMES[exchange.api_key]} answered {error_name(-1)}",
-        (request_evidence(exchange), response_evidence(exchange, -1)),
-        subject=exchange.member_id or exchange.actor.connection,
-        generation=None,
-    )
+def record_bytes(generation: Generation) -> int:
+    """Return how many bytes the generation's record has to hold at least, as far as it is known."""
+    members = len(generation.roster or ())
+    return generation.subscription_bytes + generation.assignment_bytes + members * _RECORD_OVERHEAD
+
+
+def stored_text(generation: Generation) -> str:
+    """Return what the generation's record has to hold, in words."""
+    of = counted(len(generation.roster or ()), "member")
+    subscriptions, assignments = counted(generation.subscription_bytes, "byte"), counted(generation.assignment_bytes, "byte")
+    return f"{subscriptions} of subscriptions and {assignments} of assignments of {of}"
 
 
 def _generation_failed(group: ClassicGroup, failed: GenerationFailed) -> Breach:
@@ -60,22 +60,31 @@ def _generation_failed(group: ClassicGroup, failed: GenerationFailed) -> Breach:
             response_evidence(exchange, UNKNOWN_SERVER_ERROR),
         ),
         generation=exchange.generation,
-        blame=Blame.CONFIG if too_large else None,
+        blame=CONFIG if too_large else None,
         action=SHRINK if too_large else None,
     )
 
 
-def record_bytes(generation: Generation) -> int:
-    """Return how many bytes the generation's record has to hold at least, as far as it is known."""
-    members = len(generation.roster or ())
-    return generation.subscription_bytes + generation.assignment_bytes + members * _RECORD_OVERHEAD
+@rule("internal error", ERROR, CERTAIN, BROKER, also=(_generation_failed,))
+def C_08(group: ClassicGroup, internal: InternalError) -> Breach:
+    """The coordinator ran into an error that it has no code for. At a SyncGroup: it could not store the generation, most often
+    because the group's record is larger than max.message.bytes of __consumer_offsets allows.
 
-
-def stored_text(generation: Generation) -> str:
-    """Return what the generation's record has to hold, in words."""
-    of = counted(len(generation.roster or ()), "member")
-    subscriptions, assignments = counted(generation.subscription_bytes, "byte"), counted(generation.assignment_bytes, "byte")
-    return f"{subscriptions} of subscriptions and {assignments} of assignments of {of}"
+    Condition: UNKNOWN_SERVER_ERROR in the answer to a request of the group; of the SyncGroups of one generation the first.
+    Expected: Success, or an error that the protocol knows.
+    Action: Find the exception in that broker's log at the time named.
+    False alarms: A client that uses an id just issued together with a group.instance.id provokes it.
+    """
+    exchange = internal.exchange
+    return Breach.of_sender(
+        exchange,
+        f"Broker {exchange.broker} answered {a_or_an(API_NAMES[exchange.api_key])} of {asker_text(exchange)} in group "
+        f"{group.name} with an internal error.",
+        f"{API_NAMES[exchange.api_key]} answered {error_name(-1)}",
+        (request_evidence(exchange), response_evidence(exchange, -1)),
+        subject=exchange.member_id or exchange.actor.connection,
+        generation=None,
+    )
 
 
 def _record_of(generation: Generation) -> tuple[str, bool]:
@@ -91,19 +100,3 @@ def _cause(stored: str, *, too_large: bool) -> str:
         return f"The likely cause is the size of the group's metadata: one record has to hold {stored}, which exceeds {limit}."
     known = f" Here it has to hold {stored}." if stored else ""
     return f"A known cause is that the group's record exceeds {limit}.{known}"
-
-
-C_08 = FrameRule(
-    id="C-08",
-    name="internal error",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="The coordinator ran into an error that it has no code for. At a SyncGroup: it could not store the generation, most often "
-    "because the group's record is larger than max.message.bytes of __consumer_offsets allows.",
-    condition="UNKNOWN_SERVER_ERROR in the answer to a request of the group; of the SyncGroups of one generation the first.",
-    expected="Success, or an error that the protocol knows.",
-    action="Find the exception in that broker's log at the time named.",
-    false_alarms="A client that uses an id just issued together with a group.instance.id provokes it.",
-    checks={InternalError: _internal_error, GenerationFailed: _generation_failed},
-)

@@ -4,35 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.assignments import JoinAnswered, NoCommonProtocol, SyncAsked
 from coordinator_model.groups.classic.trackers.plans import is_foreign, same_instance
 from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import JoinFacts, SyncFacts
-from coordinator_model.rules.base import Breach, FrameRule, sender_text, whom
+from coordinator_model.rules.base import Breach, rule, sender_text, whom
 from coordinator_model.wire.constants import LEADER_TOLD_SINCE
 from coordinator_model.wording import counted
 
 NAMED_AT_MOST = 3
-
-
-def _no_common_protocol(group: ClassicGroup, refused: NoCommonProtocol) -> Breach | None:
-    exchange = refused.exchange
-    ask = exchange.facts
-    assert isinstance(ask, JoinFacts)
-    others = sorted({f"{'/'.join(member.protocols)} by {member.actor.client_id}" for member in group.present_members()})
-    offers = f"; the others offer {', '.join(others[:NAMED_AT_MOST])}" if others else ""
-    times = f"{refused.times} times in a row" if refused.times > 1 else "once"
-    return Breach.of_sender(
-        exchange,
-        f"{sender_text(exchange)} cannot join group {group.name}: it offers {'/'.join(ask.protocols) or 'nothing'} of type "
-        f"{ask.protocol_type or 'none'}, which not all members support{offers}.",
-        f"JoinGroup refused with INCONSISTENT_GROUP_PROTOCOL {times}",
-        exchange_evidence(exchange),
-        severity=Severity.ERROR if refused.times > 1 else Severity.WARNING,
-        subject=refused.subject,
-    )
 
 
 def _answer_breach(answered: JoinAnswered, summary: str, observed: str, **fields: Any) -> Breach:
@@ -50,7 +32,41 @@ def _answer_breach(answered: JoinAnswered, summary: str, observed: str, **fields
     )
 
 
-def _illegal_choice(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+@rule("no common protocol", WARNING, CERTAIN, CONFIG, over=lambda group, subject: subject not in group.assignments.refused)
+def P_02(group: ClassicGroup, refused: NoCommonProtocol) -> Breach | None:
+    """A member can never join: it offers no assignor that all others support.
+
+    Condition: JoinGroup answered INCONSISTENT_GROUP_PROTOCOL; an error when the same client on the same host is refused again.
+    Expected: All members of a group share at least one assignor.
+    Action: Roll a new assignor out in two steps: first add it beside the old one everywhere, then remove the old one.
+    False alarms: None known.
+    """
+    exchange = refused.exchange
+    ask = exchange.facts
+    assert isinstance(ask, JoinFacts)
+    others = sorted({f"{'/'.join(member.protocols)} by {member.actor.client_id}" for member in group.present_members()})
+    offers = f"; the others offer {', '.join(others[:NAMED_AT_MOST])}" if others else ""
+    times = f"{refused.times} times in a row" if refused.times > 1 else "once"
+    return Breach.of_sender(
+        exchange,
+        f"{sender_text(exchange)} cannot join group {group.name}: it offers {'/'.join(ask.protocols) or 'nothing'} of type "
+        f"{ask.protocol_type or 'none'}, which not all members support{offers}.",
+        f"JoinGroup refused with INCONSISTENT_GROUP_PROTOCOL {times}",
+        exchange_evidence(exchange),
+        severity=ERROR if refused.times > 1 else WARNING,
+        subject=refused.subject,
+    )
+
+
+@rule("illegal choice of protocol", CRITICAL, CONFIRMED, BROKER)
+def P_03(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    """Members cannot decode each other's metadata: the group runs a protocol that not all of them offered.
+
+    Condition: A JoinGroup success names a protocol that the request it answers did not offer, or another protocol type.
+    Expected: A protocol that every member offered.
+    Action: Keep the frames and the coordinator's log; look for a proxy that rewrites answers.
+    False alarms: Brokers 2.3 and 2.4 answer a returning static member with what the group runs: not judged up to JoinGroup v6.
+    """
     exchange, body = answered.exchange, answered.body
     ask = exchange.facts
     assert isinstance(ask, JoinFacts)
@@ -66,7 +82,16 @@ def _illegal_choice(group: ClassicGroup, answered: JoinAnswered) -> Breach | Non
     )
 
 
-def _misplaced_roster(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+@rule("member list to the wrong party", ERROR, CONFIRMED, BROKER)
+def P_04(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    """The leader cannot assign, or a follower believes that it must.
+
+    Condition: A JoinGroup success with members to one that does not lead, or without members to the leader.
+    Expected: The member list goes to the leader only.
+    Action: Keep the frames and the coordinator's log; look for a proxy that rewrites answers.
+    False alarms: A static leader that returns with a JoinGroup before v9 is given none; members of a group of the new protocol
+        never are.
+    """
     exchange, body = answered.exchange, answered.body
     leads = body.member_id == body.leader
     if leads == bool(body.members):
@@ -87,7 +112,16 @@ def _misplaced_roster(group: ClassicGroup, answered: JoinAnswered) -> Breach | N
     )
 
 
-def _leader_missing(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+@rule("leader not among the members", ERROR, CONFIRMED, BROKER)
+def P_05(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    """No member computes an assignment for the leader; the group may run into the sync timer.
+
+    Condition: The leader's JoinGroup answer lists members, and not the leader.
+    Expected: The leader is one of the members.
+    Action: Restart the leader named: the next generation may list it. Keep the frames and the coordinator's log of that moment, and
+        report them.
+    False alarms: None known.
+    """
     body = answered.body
     if body.member_id != body.leader or not body.members or any(entry.member_id == body.leader for entry in body.members):
         return None
@@ -99,7 +133,17 @@ def _leader_missing(group: ClassicGroup, answered: JoinAnswered) -> Breach | Non
     )
 
 
-def _replies_disagree(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+@rule("answers of one generation disagree", CRITICAL, CONFIRMED, BROKER)
+def P_06(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    """Members act on different leaders or protocols within one generation: split leadership.
+
+    Condition: Two JoinGroup successes at one generation, waiting at the same time, name different leaders or protocols.
+    Expected: All answers of one completion agree.
+    Action: Stop the group's consumers, since two leaders may give away the same partitions. Keep the coordinators' logs; find out
+        which brokers act as coordinator, and whether a proxy rewrites answers.
+    False alarms: A static leader that returned under a new id; a generation issued again after a failover, whose answers do not
+        overlap.
+    """
     exchange, body, newest = answered.exchange, answered.body, group.newest_generation
     if newest is None or newest.generation != body.generation_id:
         return None
@@ -130,7 +174,34 @@ def _disagree(group: ClassicGroup, answered: JoinAnswered, one: str, other: str)
     return breach._replace(subject="", evidence=(group.newest_generation.proof, *breach.evidence))
 
 
-def _skip_misused(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+def _skip_ignored(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
+    exchange, plan = asked.exchange, group.assignments.plan
+    assert isinstance(exchange.facts, SyncFacts)
+    if plan is None or plan.generation != exchange.generation or not exchange.facts.assigned:
+        return None
+    if not plan.skipped or plan.skipped != exchange.member_id:
+        return None
+    return Breach.of_sender(
+        exchange,
+        f"{sender_text(exchange)} leads group {group.name}, was told to skip the assignment, and submitted one nevertheless: "
+        "the coordinator drops it.",
+        f"a SyncGroup request with {counted(exchange.facts.assigned, 'entry', 'entries')} after SkipAssignment",
+        (request_evidence(exchange),),
+        severity=WARNING,
+        blame=CLIENT,
+    )
+
+
+@rule("SkipAssignment misused", ERROR, CONFIRMED, BROKER, also=(_skip_ignored,))
+def P_11(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
+    """A plan is never made, or made in vain (KIP-814).
+
+    Condition: SkipAssignment in an answer to one that does not lead, or that did not return as a static member. A warning about a
+        leader that was told to skip and submitted a plan nevertheless.
+    Expected: SkipAssignment only to a static leader that returns to a stable group; it then submits nothing.
+    Action: Keep the frames and the coordinator's log; upgrade the client when it is blamed.
+    False alarms: What a leader submits to a stable group is dropped without harm: a warning only.
+    """
     exchange, body = answered.exchange, answered.body
     if not body.skip_assignment:
         return None
@@ -145,115 +216,3 @@ def _skip_misused(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
         f"told member {body.member_id} {whom(exchange.actor)} of group {group.name}, {why}, to skip the assignment: there may be none.",
         observed,
     )
-
-
-def _skip_ignored(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
-    exchange, plan = asked.exchange, group.assignments.plan
-    assert isinstance(exchange.facts, SyncFacts)
-    if plan is None or plan.generation != exchange.generation or not exchange.facts.assigned:
-        return None
-    if not plan.skipped or plan.skipped != exchange.member_id:
-        return None
-    return Breach.of_sender(
-        exchange,
-        f"{sender_text(exchange)} leads group {group.name}, was told to skip the assignment, and submitted one nevertheless: "
-        "the coordinator drops it.",
-        f"a SyncGroup request with {counted(exchange.facts.assigned, 'entry', 'entries')} after SkipAssignment",
-        (request_evidence(exchange),),
-        severity=Severity.WARNING,
-        blame=Blame.CLIENT,
-    )
-
-
-P_02 = FrameRule(
-    id="P-02",
-    name="no common protocol",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="A member can never join: it offers no assignor that all others support.",
-    condition="JoinGroup answered INCONSISTENT_GROUP_PROTOCOL; an error when the same client on the same host is refused again.",
-    expected="All members of a group share at least one assignor.",
-    action="Roll a new assignor out in two steps: first add it beside the old one everywhere, then remove the old one.",
-    false_alarms="None known.",
-    checks={NoCommonProtocol: _no_common_protocol},
-    over=lambda group, subject: subject not in group.assignments.refused,
-)
-
-
-P_03 = FrameRule(
-    id="P-03",
-    name="illegal choice of protocol",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Members cannot decode each other's metadata: the group runs a protocol that not all of them offered.",
-    condition="A JoinGroup success names a protocol that the request it answers did not offer, or another protocol type.",
-    expected="A protocol that every member offered.",
-    action="Keep the frames and the coordinator's log; look for a proxy that rewrites answers.",
-    false_alarms="Brokers 2.3 and 2.4 answer a returning static member with what the group runs: not judged up to JoinGroup v6.",
-    checks={JoinAnswered: _illegal_choice},
-)
-
-
-P_04 = FrameRule(
-    id="P-04",
-    name="member list to the wrong party",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The leader cannot assign, or a follower believes that it must.",
-    condition="A JoinGroup success with members to one that does not lead, or without members to the leader.",
-    expected="The member list goes to the leader only.",
-    action="Keep the frames and the coordinator's log; look for a proxy that rewrites answers.",
-    false_alarms="A static leader that returns with a JoinGroup before v9 is given none; members of a group of the new protocol never are.",
-    checks={JoinAnswered: _misplaced_roster},
-)
-
-
-P_05 = FrameRule(
-    id="P-05",
-    name="leader not among the members",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="No member computes an assignment for the leader; the group may run into the sync timer.",
-    condition="The leader's JoinGroup answer lists members, and not the leader.",
-    expected="The leader is one of the members.",
-    action="Restart the leader named: the next generation may list it. Keep the frames and the coordinator's log of that moment, "
-    "and report them.",
-    false_alarms="None known.",
-    checks={JoinAnswered: _leader_missing},
-)
-
-
-P_06 = FrameRule(
-    id="P-06",
-    name="answers of one generation disagree",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Members act on different leaders or protocols within one generation: split leadership.",
-    condition="Two JoinGroup successes at one generation, waiting at the same time, name different leaders or protocols.",
-    expected="All answers of one completion agree.",
-    action="Stop the group's consumers, since two leaders may give away the same partitions. Keep the coordinators' logs; find out "
-    "which brokers act as coordinator, and whether a proxy rewrites answers.",
-    false_alarms="A static leader that returned under a new id; a generation issued again after a failover, whose answers do not overlap.",
-    checks={JoinAnswered: _replies_disagree},
-)
-
-
-P_11 = FrameRule(
-    id="P-11",
-    name="SkipAssignment misused",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="A plan is never made, or made in vain (KIP-814).",
-    condition="SkipAssignment in an answer to one that does not lead, or that did not return as a static member. A warning about a leader "
-    "that was told to skip and submitted a plan nevertheless.",
-    expected="SkipAssignment only to a static leader that returns to a stable group; it then submits nothing.",
-    action="Keep the frames and the coordinator's log; upgrade the client when it is blamed.",
-    false_alarms="What a leader submits to a stable group is dropped without harm: a warning only.",
-    checks={JoinAnswered: _skip_misused, SyncAsked: _skip_ignored},
-)

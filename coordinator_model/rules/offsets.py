@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.trackers.commits import SimpleCommit, lived_through
@@ -22,11 +22,10 @@ from coordinator_model.groups.classic.trackers.offsets import (
     CommittedOver,
     Unfenced,
 )
-from coordinator_model.groups.epochs import events as epoch_events
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member
-from coordinator_model.rules.base import Breach, Due, FrameRule, HeldFinding, TimerRule, admission, sender_text, who, whom
+from coordinator_model.rules.base import Breach, Due, HeldFinding, admission, rule, sender_text, timer_rule, who, whom
 from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused, committed_foreign
 from coordinator_model.rules.epoch_members import commits_again
 from coordinator_model.rules.generations import time_to_rejoin_us
@@ -51,10 +50,31 @@ def _name(exchange: Exchange) -> str:
     return f"member {exchange.member_id} {whom(exchange.actor)}" if exchange.member_id else f"a non-member {whom(exchange.actor)}"
 
 
-# ---------------------------------------------------------------------------------------------------- O-01
+def _commits_pass(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
+    """Return True if the member's commits are refused no longer."""
+    return commits_again(group, member_id) if isinstance(group, EpochGroupData) else member_id not in group.offsets.refused
 
 
-def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None:
+@rule(
+    "refused commits persist",
+    ERROR,
+    HEURISTIC,
+    CLIENT,
+    suppressed_by=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
+    over=_commits_pass,
+    also=(commits_refused,),
+)
+def O_01(group: ClassicGroup, refused: CommitRefused) -> Breach | None:
+    """A member works on, but none of its progress is saved: the next owner of its partitions processes the records again.
+
+    Condition: Commits of one member at one generation were refused with the same error (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
+        FENCED_INSTANCE_ID or STALE_MEMBER_EPOCH) at least three times, over at least 10 s and two of its heartbeat intervals
+        (warning), or over more than its rebalance timeout (error), without a JoinGroup or an accepted commit in between.
+    Expected: After such a refusal a member joins again before it commits again.
+    Action: Restart or stop the named client; find out why it goes on (a blocked poll loop, or a library that ignores the error).
+    False alarms: One refusal per rebalance is normal, and some clients send a burst of them: only what spans time counts. A static
+        member that missed a generation is given its rebalance timeout.
+    """
     exchange, refusals = refused.exchange, refused.refusals
     member = group.members.get(exchange.member_id, Member(exchange.member_id, exchange.actor))
     span_us = refusals.last_us - refusals.first_us
@@ -74,14 +94,31 @@ def _refused_again(group: ClassicGroup, refused: CommitRefused) -> Breach | None
         f"{counted(refusals.count, 'commit')} at generation {refusals.generation} refused with {why} over {seconds(span_us)}, no "
         "JoinGroup between",
         tuple(refusals.evidence),
-        severity=None if span_us > time_to_rejoin_us(group, member) else Severity.WARNING,
+        severity=None if span_us > time_to_rejoin_us(group, member) else WARNING,
     )
 
 
-# ---------------------------------------------------------------------------------------------------- O-02
+@rule(
+    "zombie commit accepted",
+    CRITICAL,
+    CONFIRMED,
+    BROKER,
+    suppressed_by=("C-05",),
+    explained=joined_after_all,
+    also=(commit_after_end,),
+)
+def O_02(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    """Somebody who no longer owns the partitions overwrote their committed offsets: records will be skipped or processed twice.
 
-
-def _zombie_commit(group: ClassicGroup, verdict: Verdict) -> Breach | None:
+    Condition: G-02, M-02 or S-03 holds for a commit of which at least one partition was answered with success; or, in a group with
+        epochs, such a commit came from an id that never joined, or that left, was removed or was told UNKNOWN_MEMBER_ID and has not
+        joined since.
+    Expected: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID for every partition.
+    Action: Stop the named client and compare the offsets named with the rightful owner's position; set them right before it
+        restarts.
+    False alarms: As for the rule named in the summary. It is told beside that one: that one says who got in, this one what it
+        wrote.
+    """
     exchange, reported_by = verdict.exchange, rules_of(verdict)
     ask = exchange.facts
     if not isinstance(ask, CommitFacts) or not reported_by:
@@ -108,20 +145,6 @@ def _zombie_commit(group: ClassicGroup, verdict: Verdict) -> Breach | None:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- O-03
-
-
-def _committed_early(group: ClassicGroup, early: CommittedEarly) -> Breach:
-    exchange, newest = early.exchange, early.newest_generation
-    return Breach.of_sender(
-        exchange,
-        f"The coordinator {exchange.broker} accepted a commit of {_name(exchange)} in group {group.name} while generation "
-        f"{newest.generation} had no assignment yet.",
-        "an OffsetCommit succeeded between the end of the join phase and the leader's SyncGroup",
-        (newest.proof, *exchange_evidence(exchange)),
-    )
-
-
 def _assigned_after_all(group: object, held: HeldFinding) -> bool:
     """Return True unless the generation still seems to have waited for its assignment when the commit was answered."""
     assert isinstance(group, ClassicGroup)
@@ -132,17 +155,44 @@ def _assigned_after_all(group: object, held: HeldFinding) -> bool:
     return any(at_us is not None and known.proven_us <= at_us < held.opened_us for at_us in ended_us)
 
 
-# ---------------------------------------------------------------------------------------------------- O-04
+@rule("commit accepted before the assignment", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",), explained=_assigned_after_all)
+def O_03(group: ClassicGroup, early: CommittedEarly) -> Breach:
+    """A member wrote offsets while it was not decided who owns what: it may have written over the next owner's.
+
+    Condition: An OffsetCommit at the newest generation succeeded after every JoinGroup of that generation was answered and before
+        the leader sent its SyncGroup; nothing was asked meanwhile that starts another join phase, and no session can have run out.
+    Expected: REBALANCE_IN_PROGRESS.
+    Action: Keep the broker's log of that moment and report it with the frames named; look for a proxy that rewrites answers.
+    False alarms: A leader whose SyncGroup goes over a path that is not captured.
+    """
+    exchange, newest = early.exchange, early.newest_generation
+    return Breach.of_sender(
+        exchange,
+        f"The coordinator {exchange.broker} accepted a commit of {_name(exchange)} in group {group.name} while generation "
+        f"{newest.generation} had no assignment yet.",
+        "an OffsetCommit succeeded between the end of the join phase and the leader's SyncGroup",
+        (newest.proof, *exchange_evidence(exchange)),
+    )
 
 
-def _simple_commits(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("simple commit into a live group", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",))
+def O_04(group: ClassicGroup) -> Iterator[Due]:
+    """An administrator's tool or another application uses the same group id without joining, and sets the members' offsets.
+
+    Condition: An OffsetCommit without generation, member id and instance id succeeded although one member's membership spans it
+        (error, the broker's doing); or it was refused with UNKNOWN_MEMBER_ID, as it must be while the group is not empty (warning,
+        configuration). On the connection of a member that has left it is that member's (warning, the client's doing).
+    Expected: Such commits only while the group is empty.
+    Action: Find the committer at the address named: give it a group id of its own, or stop the group before its offsets are reset.
+    False alarms: Version 0 goes to ZooKeeper and is not judged; transactional commits without a member are O-08.
+    """
     for committer, commit in group.offsets.turned_away.items():
         if not _is_past(group, commit):
-            yield Due(commit.last_us, committer, Severity.WARNING, _turned_away(group, committer, commit))
+            yield Due(commit.last_us, committer, WARNING, _turned_away(group, committer, commit))
     for committer, commit in group.offsets.let_in.items():
         member = lived_through(group, commit)
         if member is not None and not _is_past(group, commit):
-            yield Due(commit.last_us, committer, Severity.ERROR, _let_in(group, committer, commit, member))
+            yield Due(commit.last_us, committer, ERROR, _let_in(group, committer, commit, member))
 
 
 def _is_past(group: ClassicGroup, commit: SimpleCommit) -> bool:
@@ -159,7 +209,7 @@ def _turned_away(group: ClassicGroup, committer: str, commit: SimpleCommit) -> C
         f"an OffsetCommit without generation and member id answered {error_name(UNKNOWN_MEMBER_ID)}",
         commit.frames,
         actor=commit.actor,
-        blame=Blame.CONFIG,
+        blame=CONFIG,
     )
 
 
@@ -172,7 +222,7 @@ def _committed_after_leaving(group: ClassicGroup, committer: str, commit: Simple
         commit.frames,
         actor=commit.actor,
         member_id=commit.former_id,
-        blame=Blame.CLIENT,
+        blame=CLIENT,
         action=_AFTER_LEAVING,
     )
 
@@ -185,14 +235,23 @@ def _let_in(group: ClassicGroup, committer: str, commit: SimpleCommit, member: M
         "an OffsetCommit without generation and member id succeeded although the group was not empty",
         (*admission(member), *commit.frames),
         actor=commit.actor,
-        blame=Blame.BROKER,
+        blame=BROKER,
     )
 
 
-# ---------------------------------------------------------------------------------------------------- O-05 to O-09
+@rule(
+    "commit of an unowned partition", WARNING, HEURISTIC, CLIENT, suppressed_by=("O-02", "A-05", "A-06"), also=(committed_foreign,)
+)
+def O_05(group: ClassicGroup, foreign: CommittedForeign) -> Breach:
+    """A member writes offsets of partitions that belong to another: two writers, and the later one wins.
 
-
-def _committed_foreign(group: ClassicGroup, foreign: CommittedForeign) -> Breach:
+    Condition: An accepted commit names a partition that is in neither the member's present assignment nor the one before; or, in a
+        consumer group, two in a row name one that the member has given up and another was assigned.
+    Expected: A member commits what it was assigned.
+    Action: Review how that client commits: offsets kept across a rebalance, or assign() and subscribe() mixed in one group.
+    False alarms: A commit of partitions given up two generations ago that was sent late. Topics named by id (from OffsetCommit v10
+        on) cannot be held against an assignment.
+    """
     exchange = foreign.exchange
     return Breach.of_sender(
         exchange,
@@ -203,8 +262,17 @@ def _committed_foreign(group: ClassicGroup, foreign: CommittedForeign) -> Breach
     )
 
 
-def _committed_over(group: ClassicGroup, over: CommittedOver) -> Breach:
-    """Return the breach of two members that committed one partition; it names the one that does not own it, if known."""
+@rule("two committers", ERROR, CONFIRMED, CLIENT, suppressed_by=("C-05", "A-03", "A-09"))
+def O_06(group: ClassicGroup, over: CommittedOver) -> Breach:
+    """Two members process the same partition at the same time.
+
+    Condition: Within one generation two members, which did not replace each other as holders of one group.instance.id, had commits
+        of the same partition accepted. Where their assignments were seen, the one is named that does not own it. The first 256
+        partitions of a generation are watched.
+    Expected: One owner per partition and generation.
+    Action: Look at the assignment of that generation (A-03, A-09); if it is sound, one of the two commits what it does not own.
+    False alarms: An application that commits on behalf of other members by design.
+    """
     exchange = over.exchange
     subject = " and ".join(sorted((over.committer, over.rival)))
     stranger = _member_of(group, over.strangers[0]) if len(over.strangers) == 1 else None
@@ -237,7 +305,23 @@ def _member_of(group: ClassicGroup, committer: str) -> Member | None:
     return group.members.get(committer if instance is None else instance.member_id)
 
 
-def _committed_back(group: ClassicGroup, back: CommittedBack) -> Breach:
+def _brought_forward(group: ClassicGroup, held: HeldFinding) -> bool:
+    """Return True if the member's positions are forward again. A client may repeat an old commit after a new one, and correct it soon."""
+    return held.subject not in group.offsets.set_back
+
+
+@rule("offset regression", WARNING, HEURISTIC, CLIENT, suppressed_by=("O-02", "O-06"), explained=_brought_forward)
+def O_07(group: ClassicGroup, back: CommittedBack) -> Breach:
+    """A member put its committed position back: records will be processed again after the next rebalance or restart.
+
+    Condition: A member's accepted commit holds a lower offset than its own earlier one in the same generation, and nobody else set
+        it meanwhile. The first 256 partitions of a generation are watched.
+    Expected: Positions that grow.
+    Action: Review the order in which that client commits (asynchronous commits, several threads), unless it sought back on purpose.
+        librdkafka sends a commit that was answered REQUEST_TIMED_OUT again, behind newer ones: the next commit puts that right.
+    False alarms: An application that seeks back. Commits that were under way at once on several connections, and transactional
+        ones, are not compared; and what the member brings forward again within half a second is let pass.
+    """
     exchange = back.exchange
     steps = ", ".join(f"{topic}-{partition} {before} → {after}" for topic, partition, before, after in back.steps[:_NAMED])
     return Breach.of_sender(
@@ -248,12 +332,15 @@ def _committed_back(group: ClassicGroup, back: CommittedBack) -> Breach:
     )
 
 
-def _brought_forward(group: ClassicGroup, held: HeldFinding) -> bool:
-    """Return True if the member's positions are forward again. A client may repeat an old commit after a new one, and correct it soon."""
-    return held.subject not in group.offsets.set_back
+@rule("exactly-once without fencing", INFO, CERTAIN, CLIENT)
+def O_08(group: ClassicGroup, unfenced: Unfenced) -> Breach:
+    """A transaction's offsets are not tied to a member: a zombie of the application is not fenced by the group (KIP-447).
 
-
-def _unfenced(group: ClassicGroup, unfenced: Unfenced) -> Breach:
+    Condition: A TxnOffsetCommit v3 or later at generation -1 without a member id.
+    Expected: Generation, member id and instance id of the consumer that read the records.
+    Action: Pass the consumer's group metadata to sendOffsetsToTransaction.
+    False alarms: Applications that assign partitions themselves have no member to name.
+    """
     exchange = unfenced.exchange
     return Breach(
         client_text(exchange.actor),
@@ -265,7 +352,22 @@ def _unfenced(group: ClassicGroup, unfenced: Unfenced) -> Breach:
     )
 
 
-def _rejected_again(group: ClassicGroup, rejected: CommitRejected) -> Breach | None:
+@rule(
+    "commit rejected for size or authorization",
+    WARNING,
+    CERTAIN,
+    CONFIG,
+    over=lambda group, committer: committer not in group.offsets.rejected,
+)
+def O_09(group: ClassicGroup, rejected: CommitRejected) -> Breach | None:
+    """Progress is not saved; a restart processes everything since the last good commit again.
+
+    Condition: At least two commits in a row of one committer were answered OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE,
+        TOPIC_AUTHORIZATION_FAILED or GROUP_AUTHORIZATION_FAILED for at least one partition.
+    Expected: Commits within the broker's limits, by a principal that may read the group and describe the topics.
+    Action: Set the ACLs right, or shorten the commit's metadata (offset.metadata.max.bytes).
+    False alarms: None known.
+    """
     if rejected.times < 2:
         return None
     exchange, why = rejected.exchange, error_name(rejected.error)
@@ -277,168 +379,5 @@ def _rejected_again(group: ClassicGroup, rejected: CommitRejected) -> Breach | N
         subject=rejected.committer,
     )
 
-
-def _commits_pass(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
-    """Return True if the member's commits are refused no longer."""
-    return commits_again(group, member_id) if isinstance(group, EpochGroupData) else member_id not in group.offsets.refused
-
-
-O_01 = FrameRule(
-    id="O-01",
-    name="refused commits persist",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A member works on, but none of its progress is saved: the next owner of its partitions processes the records again.",
-    condition="Commits of one member at one generation were refused with the same error (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, "
-    "FENCED_INSTANCE_ID or STALE_MEMBER_EPOCH) at least three times, over at least 10 s and two of its heartbeat intervals (warning), or "
-    "over more than its rebalance timeout (error), without a JoinGroup or an accepted commit in between.",
-    expected="After such a refusal a member joins again before it commits again.",
-    action="Restart or stop the named client; find out why it goes on (a blocked poll loop, or a library that ignores the error).",
-    false_alarms="One refusal per rebalance is normal, and some clients send a burst of them: only what spans time counts. A "
-    "static member that missed a generation is given its rebalance timeout.",
-    suppressed_by=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
-    checks={CommitRefused: _refused_again, epoch_events.CommitRefused: commits_refused},
-    over=_commits_pass,
-)
-
-O_02 = FrameRule(
-    id="O-02",
-    name="zombie commit accepted",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Somebody who no longer owns the partitions overwrote their committed offsets: records will be skipped or "
-    "processed twice.",
-    condition="G-02, M-02 or S-03 holds for a commit of which at least one partition was answered with success; or, in a group with "
-    "epochs, such a commit came from an id that never joined, or that left, was removed or was told UNKNOWN_MEMBER_ID and has not joined "
-    "since.",
-    expected="ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID for every partition.",
-    action="Stop the named client and compare the offsets named with the rightful owner's position; set them right before it "
-    "restarts.",
-    false_alarms="As for the rule named in the summary. It is told beside that one: that one says who got in, this one what it "
-    "wrote.",
-    suppressed_by=("C-05",),
-    checks={Verdict: _zombie_commit, epoch_events.CommitMisjudged: commit_after_end},
-    explained=joined_after_all,
-)
-
-O_03 = FrameRule(
-    id="O-03",
-    name="commit accepted before the assignment",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="A member wrote offsets while it was not decided who owns what: it may have written over the next owner's.",
-    condition="An OffsetCommit at the newest generation succeeded after every JoinGroup of that generation was answered and before "
-    "the leader sent its SyncGroup; nothing was asked meanwhile that starts another join phase, and no session can have run out.",
-    expected="REBALANCE_IN_PROGRESS.",
-    action="Keep the broker's log of that moment and report it with the frames named; look for a proxy that rewrites answers.",
-    false_alarms="A leader whose SyncGroup goes over a path that is not captured.",
-    suppressed_by=("C-05",),
-    checks={CommittedEarly: _committed_early},
-    explained=_assigned_after_all,
-)
-
-O_04 = TimerRule(
-    id="O-04",
-    name="simple commit into a live group",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="An administrator's tool or another application uses the same group id without joining, and sets the members' offsets.",
-    condition="An OffsetCommit without generation, member id and instance id succeeded although one member's membership spans "
-    "it (error, the broker's doing); or it was refused with UNKNOWN_MEMBER_ID, as it must be while the group is not empty (warning, "
-    "configuration). On the connection of a member that has left it is that member's (warning, the client's doing).",
-    expected="Such commits only while the group is empty.",
-    action="Find the committer at the address named: give it a group id of its own, or stop the group before its offsets are "
-    "reset.",
-    false_alarms="Version 0 goes to ZooKeeper and is not judged; transactional commits without a member are O-08.",
-    suppressed_by=("C-05",),
-    due=_simple_commits,
-)
-
-O_05 = FrameRule(
-    id="O-05",
-    name="commit of an unowned partition",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A member writes offsets of partitions that belong to another: two writers, and the later one wins.",
-    condition="An accepted commit names a partition that is in neither the member's present assignment nor the one before; or, in a "
-    "consumer group, two in a row name one that the member has given up and another was assigned.",
-    expected="A member commits what it was assigned.",
-    action="Review how that client commits: offsets kept across a rebalance, or assign() and subscribe() mixed in one group.",
-    false_alarms="A commit of partitions given up two generations ago that was sent late. Topics named by id (from OffsetCommit v10 "
-    "on) cannot be held against an assignment.",
-    suppressed_by=("O-02", "A-05", "A-06"),
-    checks={CommittedForeign: _committed_foreign, epoch_events.CommittedForeign: committed_foreign},
-)
-
-O_06 = FrameRule(
-    id="O-06",
-    name="two committers",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="Two members process the same partition at the same time.",
-    condition="Within one generation two members, which did not replace each other as holders of one group.instance.id, had commits of the "
-    "same partition accepted. Where their assignments were seen, the one is named that does not own it. The first 256 partitions of a "
-    "generation are watched.",
-    expected="One owner per partition and generation.",
-    action="Look at the assignment of that generation (A-03, A-09); if it is sound, one of the two commits what it does not own.",
-    false_alarms="An application that commits on behalf of other members by design.",
-    suppressed_by=("C-05", "A-03", "A-09"),
-    checks={CommittedOver: _committed_over},
-)
-
-O_07 = FrameRule(
-    id="O-07",
-    name="offset regression",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A member put its committed position back: records will be processed again after the next rebalance or restart.",
-    condition="A member's accepted commit holds a lower offset than its own earlier one in the same generation, and nobody "
-    "else set it meanwhile. The first 256 partitions of a generation are watched.",
-    expected="Positions that grow.",
-    action="Review the order in which that client commits (asynchronous commits, several threads), unless it sought back on "
-    "purpose. librdkafka sends a commit that was answered REQUEST_TIMED_OUT again, behind newer ones: the next commit puts that right.",
-    false_alarms="An application that seeks back. Commits that were under way at once on several connections, and "
-    "transactional ones, are not compared; and what the member brings forward again within half a second is let pass.",
-    suppressed_by=("O-02", "O-06"),
-    checks={CommittedBack: _committed_back},
-    explained=_brought_forward,
-)
-
-O_08 = FrameRule(
-    id="O-08",
-    name="exactly-once without fencing",
-    severity=Severity.INFO,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="A transaction's offsets are not tied to a member: a zombie of the application is not fenced by the group (KIP-447).",
-    condition="A TxnOffsetCommit v3 or later at generation -1 without a member id.",
-    expected="Generation, member id and instance id of the consumer that read the records.",
-    action="Pass the consumer's group metadata to sendOffsetsToTransaction.",
-    false_alarms="Applications that assign partitions themselves have no member to name.",
-    checks={Unfenced: _unfenced},
-)
-
-O_09 = FrameRule(
-    id="O-09",
-    name="commit rejected for size or authorization",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="Progress is not saved; a restart processes everything since the last good commit again.",
-    condition="At least two commits in a row of one committer were answered OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, "
-    "TOPIC_AUTHORIZATION_FAILED or GROUP_AUTHORIZATION_FAILED for at least one partition.",
-    expected="Commits within the broker's limits, by a principal that may read the group and describe the topics.",
-    action="Set the ACLs right, or shorten the commit's metadata (offset.metadata.max.bytes).",
-    false_alarms="None known.",
-    checks={CommitRejected: _rejected_again},
-    over=lambda group, committer: committer not in group.offsets.rejected,
-)
 
 RULES = (O_01, O_02, O_03, O_04, O_05, O_06, O_07, O_08, O_09)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.trackers.assignments import Failed, SyncAnswered, SyncAsked, Unparsable
@@ -21,12 +21,11 @@ from coordinator_model.groups.classic.trackers.plans import (
     joined_protocol,
     strange_protocol,
 )
-from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspects
-from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule, about_one, admission, sender_text, who
+from coordinator_model.rules.base import Breach, Due, Matter, Rule, about_one, admission, rule, sender_text, timer_rule, who
 from coordinator_model.rules.epoch_checks import impossible_answer
 from coordinator_model.rules.epoch_members import P_12
 from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04, P_05, P_06, P_11
@@ -34,34 +33,6 @@ from coordinator_model.rules.unlawful import leaves_or_loads, rules_of
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, MEMBER_ID_REQUIRED
 from coordinator_model.wording import a_or_an, counted, seconds
-
-# ---------------------------------------------------------------------------------------------------- P-01, P-14
-
-
-def _syncs_for_another(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
-    exchange, plan = asked.exchange, group.assignments.plan
-    named = asks_for_another(group, plan, exchange)
-    told = joined_protocol(group, plan, exchange)
-    if named:
-        joined = f", and joined {'/'.join(told)}" if told is not None else ""
-        summary = f"{sender_text(exchange)} of group {group.name} asks for its assignment under protocol {named}{joined}."
-        observed = f"a SyncGroup request that names {named}"
-    elif plan is not None and told is not None and exchange.member_id in plan.foreign:
-        summary = (
-            f"{sender_text(exchange)} of group {group.name} goes on although its JoinGroup was answered with protocol {'/'.join(told)}, "
-            "which is not its own."
-        )
-        observed = "a SyncGroup request after a JoinGroup answer whose protocol type or name the member had not sent"
-    else:
-        return None
-    member = group.members[exchange.member_id] if told is not None else None
-    joined_frame = admission(member)
-    return Breach.of_sender(
-        exchange,
-        summary,
-        observed,
-        (*joined_frame, request_evidence(exchange)),
-    )
 
 
 def _sync_let_through(group: ClassicGroup, answered: SyncAnswered) -> Breach | None:
@@ -87,13 +58,228 @@ def _sync_let_through(group: ClassicGroup, answered: SyncAnswered) -> Breach | N
         summary,
         observed,
         (request_evidence(exchange), response_evidence(exchange, 0)),
-        severity=Severity.CRITICAL,
-        certainty=Certainty.CONFIRMED,
-        blame=Blame.BROKER,
+        severity=CRITICAL,
+        certainty=CONFIRMED,
+        blame=BROKER,
     )
 
 
-def _keeps_foreign_protocol(group: ClassicGroup) -> Iterator[Due]:
+@rule("protocol differs from the one joined", WARNING, CERTAIN, CLIENT, also=(_sync_let_through,))
+def P_01(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
+    """A member syncs under a protocol type or name that is not the group's, or goes on after being told a foreign one: it may
+    decode the assignment as something else. If the coordinator lets it, its check is missing (KIP-559).
+
+    Condition: A SyncGroup from v5 on names another protocol type or name than the member's JoinGroup answer, or none; or it follows
+        an answer whose type or name the member had not offered. Critical, and the broker's, when such a SyncGroup succeeds, or when
+        a SyncGroup success names a protocol that the group does not run.
+    Expected: SyncGroup repeats the type and name of the JoinGroup answer; otherwise INCONSISTENT_GROUP_PROTOCOL. A client that is
+        told a foreign protocol stops.
+    Action: Upgrade the named client; when the coordinator is blamed, look for a proxy that rewrites or drops fields.
+    False alarms: None known; silent when JoinGroup answers of the generation contradict each other.
+    """
+    exchange, plan = asked.exchange, group.assignments.plan
+    named = asks_for_another(group, plan, exchange)
+    told = joined_protocol(group, plan, exchange)
+    if named:
+        joined = f", and joined {'/'.join(told)}" if told is not None else ""
+        summary = f"{sender_text(exchange)} of group {group.name} asks for its assignment under protocol {named}{joined}."
+        observed = f"a SyncGroup request that names {named}"
+    elif plan is not None and told is not None and exchange.member_id in plan.foreign:
+        summary = (
+            f"{sender_text(exchange)} of group {group.name} goes on although its JoinGroup was answered with protocol {'/'.join(told)}, "
+            "which is not its own."
+        )
+        observed = "a SyncGroup request after a JoinGroup answer whose protocol type or name the member had not sent"
+    else:
+        return None
+    member = group.members[exchange.member_id] if told is not None else None
+    joined_frame = admission(member)
+    return Breach.of_sender(
+        exchange,
+        summary,
+        observed,
+        (*joined_frame, request_evidence(exchange)),
+    )
+
+
+def _impossible(group: ClassicGroup, exchange: Exchange, error: int) -> Verdict | None:
+    """Return the verdict on an error that no coordinator gives there, None if one may give it, or another rule reports it."""
+    if error not in ERROR_CODES and may_be_an_error(error):
+        return None
+    if (exchange.api_key, error) == (JOIN_GROUP, MEMBER_ID_REQUIRED) and exchange.api_version >= TWO_STEP_JOIN_SINCE:
+        return None  # M-04 reports it
+    if isinstance(exchange.facts, LeaveFacts):
+        verdicts = [group.judge(exchange, error, named=named) for named in exchange.facts.members]
+        return None if None in verdicts or not verdicts else verdicts[0]
+    verdict = group.judge(exchange, error)
+    return None if verdict is None or (exchange.api_key == HEARTBEAT and rules_of(verdict)) else verdict
+
+
+@rule("impossible error", ERROR, CERTAIN, BROKER, suppressed_by=("C-11",), explained=leaves_or_loads, also=(impossible_answer,))
+def P_07(group: ClassicGroup, failed: Failed) -> Breach | None:
+    """An error code that no coordinator gives to this request: a proxy, a fork, or answers to the wrong requests.
+
+    Condition: No row of docs/protocol.md (classic groups) or docs/protocol-epochs.md (consumer, share and Streams groups) gives
+        this code to this request, in any state of the group that the frames leave possible. Each row that gives it is named, with
+        the frame that excludes it. What frames cannot show (rights, disks, limits) is always possible.
+    Expected: One of the codes in these tables; 'rebalance-monitor protocol' prints them.
+    Action: Look for a proxy or a gateway between that client and the broker named, and connect the client past it. If there is
+        none, keep the frames and the broker's log, and report them with its version.
+    False alarms: Codes that this release does not know pass, if they are at most 50 above the highest that it knows. Codes that a
+        valid member may be refused with are left to G-03, M-03 and S-09, which wait for what shows that it was valid. Of a classic
+        group's coordinator that goes away within half a second only what no state explains is reported: an upgrade that it began is
+        lost with it.
+    """
+    exchange = failed.exchange
+    verdicts = [verdict for error in sorted(failed.errors) if (verdict := _impossible(group, exchange, error)) is not None]
+    if not verdicts:
+        return None
+    verdict = next((one for one in verdicts if one.certainty is CERTAIN), verdicts[0])
+    api, named = API_NAMES[exchange.api_key], error_name(verdict.error)
+    return Breach.of_sender(
+        exchange,
+        f"{exchange.broker} answered {a_or_an(api)} v{exchange.api_version} of "
+        f"{sender_text(exchange)} in group {group.name} with {named}, which no "
+        "coordinator gives there.",
+        f"{api} v{exchange.api_version} answered {', '.join(error_name(one.error) for one in verdicts)}; {verdict.text}",
+        (*verdict.proof, request_evidence(exchange), response_evidence(exchange, verdict.error)),
+        certainty=verdict.certainty,
+        subject=f"{api} {named}",
+    )
+
+
+@timer_rule("impossible order", CRITICAL, CONFIRMED, BROKER, matter=Matter.PLAN)
+def P_08(group: ClassicGroup) -> Iterator[Due]:
+    """The coordinator's state machine is broken, or frames are fabricated: whatever else is said of this group is unsafe.
+
+    Condition: In a generation seen from its beginning a SyncGroup succeeded before its leader sent one, or a Heartbeat succeeded at
+        a generation that was never issued; and no frame explained it within the reorder window.
+    Expected: An assignment is issued after the leader submitted it; a generation is used after it was issued.
+    Action: Keep the frames; look for split brain (C-05) and for proxies.
+    False alarms: A coordinator that is still loading answers every Heartbeat with success; a group that was loaded stable hands out
+        what it stored: neither is judged.
+    """
+    for suspect in suspects(group, ORDER, AHEAD):
+        if suspect.kind == ORDER:
+            what = "an assignment, before the leader of that generation submitted any"
+            observed = "a SyncGroup success without a SyncGroup request of the leader"
+        else:
+            what = "a heartbeat's success, although that generation was never issued"
+            observed = "a Heartbeat success beyond the newest generation in any JoinGroup answer"
+
+        def describe(what: str = what, observed: str = observed, suspect: Any = suspect) -> Breach:
+            return Breach.of_sender(
+                suspect,
+                f"The coordinator {group.broker} gave {sender_text(suspect)} of group {group.name} at "
+                f"generation {suspect.generation} {what}.",
+                observed,
+                (suspect.frame,),
+            )
+
+        yield Due(suspect.at_us + group.settings.late_us, suspect.member_id, CRITICAL, describe)
+
+
+@rule("unsupported version used", WARNING, CERTAIN, CLIENT)
+def P_09(group: ClassicGroup, failed: Failed) -> Breach | None:
+    """A client uses a version that the broker does not know: it cannot make progress.
+
+    Condition: A request of the group was answered UNSUPPORTED_VERSION.
+    Expected: A version within the range of the broker's ApiVersions answer.
+    Action: Upgrade that client if it is older than the broker, or configure it for the broker's release if it is newer. With static
+        members, finish the upgrade of the cluster's metadata version.
+    False alarms: None known.
+    """
+    exchange = failed.exchange
+    if 35 not in failed.errors:
+        return None
+    api = API_NAMES[exchange.api_key]
+    static = exchange.instance_id is not None
+    why = "its cluster's metadata version does not know group.instance.id yet" if static else "it does not support that version"
+    return Breach.of_sender(
+        exchange,
+        f"{sender_text(exchange)} of group {group.name} sent {a_or_an(api)} v{exchange.api_version}, "
+        f"which {exchange.broker} refused: {why}.",
+        f"{api} v{exchange.api_version} answered UNSUPPORTED_VERSION",
+        (request_evidence(exchange), response_evidence(exchange, 35)),
+        blame=CONFIG if static else None,
+        subject=exchange.member_id or exchange.actor.client_id or "",
+        generation=None,
+    )
+
+
+def _is_seldom(interval_us: int, session_ms: int) -> bool:
+    return 3 * interval_us > 1_100 * session_ms
+
+
+@timer_rule("unreasonable timeouts", WARNING, CERTAIN, CONFIG)
+def P_10(group: ClassicGroup) -> Iterator[Due]:
+    """The group will notice failures late, or evict members that are well.
+
+    Condition: A rebalance timeout below the session timeout, or without end; fewer than three heartbeats to a session timeout, with
+        a tenth to spare, by the shortest pause between two. Only noted: members whose timeouts differ.
+    Expected: Session timeout of at least three heartbeat intervals, rebalance timeout above it, the same for all members.
+    Action: Align session.timeout.ms, heartbeat.interval.ms and max.poll.interval.ms of the clients named.
+    False alarms: Kafka Streams used to set a rebalance timeout without end, and Connect does as it likes: neither is judged for
+        that.
+    """
+    notes: dict[str, list[Member]] = {}
+    members = [member for member in group.present_members() if member.session_timeout_ms is not None]
+    for member in members:
+        session_ms, rebalance_ms = member.session_timeout_ms or 0, member.rebalance_timeout_ms or 0
+        if rebalance_ms < session_ms:
+            notes.setdefault(f"rebalance timeout {rebalance_ms} ms below session timeout {session_ms} ms", []).append(member)
+        if rebalance_ms == MAX_INT32 and "stream" not in member.protocols and group.protocol_type == "consumer":
+            notes.setdefault("a rebalance timeout without end", []).append(member)
+        # A process short of CPU sends Heartbeats late, never early: the shortest of many pauses is the configured interval.
+        interval_us = member.least_interval_us
+        settled = interval_us and member.heartbeat_us - member.joined_us >= 20 * interval_us
+        if settled and _is_seldom(interval_us, session_ms):
+            notes.setdefault(f"heartbeats every {seconds(interval_us)} at a session timeout of {session_ms} ms", []).append(member)
+    severity = WARNING if notes else INFO
+    values = sorted({(member.session_timeout_ms, member.rebalance_timeout_ms) for member in members})
+    if len(values) > 1:
+        pairs = ", ".join(f"{session_ms} and {rebalance_ms} ms" for session_ms, rebalance_ms in values[:NAMED_AT_MOST])
+        notes.setdefault(f"session and rebalance timeouts that differ between members ({pairs})", members)
+    if not notes or group.learning:
+        return
+
+    def describe() -> Breach:
+        said = "; ".join(f"{note}: {', '.join(who(one) for one in whose[:NAMED_AT_MOST])}" for note, whose in notes.items())
+        odd = list({member.id: member for whose in notes.values() for member in whose}.values())
+        return Breach("", f"Timeouts in group {group.name} are odd: {said}.", "; ".join(notes), admission(odd[0]), **about_one(odd))
+
+    yield Due(max(member.joined_us for member in members), "", severity, describe)
+
+
+@rule("embedded protocol undecodable", WARNING, CERTAIN, CLIENT)
+def P_13(group: ClassicGroup, unparsable: Unparsable) -> Breach | None:
+    """The broker cannot tell which topics the group subscribes to, and may let its offsets expire; other members may fail.
+
+    Condition: In a group of protocol type consumer a subscription or an assignment that does not parse as version 0 of its kind.
+    Expected: The consumer protocol's subscription and assignment.
+    Action: Read that client's log, upgrade its library, and look at its own assignor if it has one: it is what writes these bytes.
+    False alarms: Other protocol types carry what they like and are not read; nor is what comes behind the fields of version 0.
+    """
+    exchange = unparsable.exchange
+    return Breach.of_sender(
+        exchange,
+        f"{sender_text(exchange)} of group {group.name} sent bytes that are no consumer protocol: {unparsable.what}.",
+        f"{counted(len(unparsable.raw), 'byte')}: {unparsable.raw[:24].hex(' ') or 'none at all'}",
+        (request_evidence(exchange),),
+        subject=exchange.member_id or exchange.actor.client_id or "",
+    )
+
+
+@timer_rule("goes on under a foreign protocol", WARNING, CONFIRMED, CLIENT)
+def P_14(group: ClassicGroup) -> Iterator[Due]:
+    """A client does not check the protocol in its SyncGroup answer (KIP-559): it may have decoded the assignment as something else.
+
+    Condition: A SyncGroup success named another protocol type or name than the member's JoinGroup answer, and a session timeout
+        later it is still a member at that generation.
+    Expected: The client stops with an inconsistent group protocol error.
+    Action: Upgrade the client; the broker, or the proxy before it, is at fault first (P-01).
+    False alarms: None known.
+    """
     for strange in group.assignments.strange:
         member = group.members.get(strange.member_id)
         if member is None or not member.present or member.joined != strange.generation or group.parked(member):
@@ -113,248 +299,8 @@ def _keeps_foreign_protocol(group: ClassicGroup) -> Iterator[Due]:
                 generation=member.joined,
             )
 
-        yield Due(at_us, member.id, Severity.WARNING, describe)
+        yield Due(at_us, member.id, WARNING, describe)
 
-
-# ---------------------------------------------------------------------------------------------------- P-07 to P-10
-
-
-def _impossible(group: ClassicGroup, exchange: Exchange, error: int) -> Verdict | None:
-    """Return the verdict on an error that no coordinator gives there, None if one may give it, or another rule reports it."""
-    if error not in ERROR_CODES and may_be_an_error(error):
-        return None
-    if (exchange.api_key, error) == (JOIN_GROUP, MEMBER_ID_REQUIRED) and exchange.api_version >= TWO_STEP_JOIN_SINCE:
-        return None  # M-04 reports it
-    if isinstance(exchange.facts, LeaveFacts):
-        verdicts = [group.judge(exchange, error, named=named) for named in exchange.facts.members]
-        return None if None in verdicts or not verdicts else verdicts[0]
-    verdict = group.judge(exchange, error)
-    return None if verdict is None or (exchange.api_key == HEARTBEAT and rules_of(verdict)) else verdict
-
-
-def _impossible_error(group: ClassicGroup, failed: Failed) -> Breach | None:
-    exchange = failed.exchange
-    verdicts = [verdict for error in sorted(failed.errors) if (verdict := _impossible(group, exchange, error)) is not None]
-    if not verdicts:
-        return None
-    verdict = next((one for one in verdicts if one.certainty is Certainty.CERTAIN), verdicts[0])
-    api, named = API_NAMES[exchange.api_key], error_name(verdict.error)
-    return Breach.of_sender(
-        exchange,
-        f"{exchange.broker} answered {a_or_an(api)} v{exchange.api_version} of "
-        f"{sender_text(exchange)} in group {group.name} with {named}, which no "
-        "coordinator gives there.",
-        f"{api} v{exchange.api_version} answered {', '.join(error_name(one.error) for one in verdicts)}; {verdict.text}",
-        (*verdict.proof, request_evidence(exchange), response_evidence(exchange, verdict.error)),
-        certainty=verdict.certainty,
-        subject=f"{api} {named}",
-    )
-
-
-def _impossible_order(group: ClassicGroup) -> Iterator[Due]:
-    for suspect in suspects(group, ORDER, AHEAD):
-        if suspect.kind == ORDER:
-            what = "an assignment, before the leader of that generation submitted any"
-            observed = "a SyncGroup success without a SyncGroup request of the leader"
-        else:
-            what = "a heartbeat's success, although that generation was never issued"
-            observed = "a Heartbeat success beyond the newest generation in any JoinGroup answer"
-
-        def describe(what: str = what, observed: str = observed, suspect: Any = suspect) -> Breach:
-            return Breach.of_sender(
-                suspect,
-                f"The coordinator {group.broker} gave {sender_text(suspect)} of group {group.name} at "
-                f"generation {suspect.generation} {what}.",
-                observed,
-                (suspect.frame,),
-            )
-
-        yield Due(suspect.at_us + group.settings.late_us, suspect.member_id, Severity.CRITICAL, describe)
-
-
-def _version_refused(group: ClassicGroup, failed: Failed) -> Breach | None:
-    exchange = failed.exchange
-    if 35 not in failed.errors:
-        return None
-    api = API_NAMES[exchange.api_key]
-    static = exchange.instance_id is not None
-    why = "its cluster's metadata version does not know group.instance.id yet" if static else "it does not support that version"
-    return Breach.of_sender(
-        exchange,
-        f"{sender_text(exchange)} of group {group.name} sent {a_or_an(api)} v{exchange.api_version}, "
-        f"which {exchange.broker} refused: {why}.",
-        f"{api} v{exchange.api_version} answered UNSUPPORTED_VERSION",
-        (request_evidence(exchange), response_evidence(exchange, 35)),
-        blame=Blame.CONFIG if static else None,
-        subject=exchange.member_id or exchange.actor.client_id or "",
-        generation=None,
-    )
-
-
-def _is_seldom(interval_us: int, session_ms: int) -> bool:
-    return 3 * interval_us > 1_100 * session_ms
-
-
-def _odd_timeouts(group: ClassicGroup) -> Iterator[Due]:
-    notes: dict[str, list[Member]] = {}
-    members = [member for member in group.present_members() if member.session_timeout_ms is not None]
-    for member in members:
-        session_ms, rebalance_ms = member.session_timeout_ms or 0, member.rebalance_timeout_ms or 0
-        if rebalance_ms < session_ms:
-            notes.setdefault(f"rebalance timeout {rebalance_ms} ms below session timeout {session_ms} ms", []).append(member)
-        if rebalance_ms == MAX_INT32 and "stream" not in member.protocols and group.protocol_type == "consumer":
-            notes.setdefault("a rebalance timeout without end", []).append(member)
-        # A process short of CPU sends Heartbeats late, never early: the shortest of many pauses is the configured interval.
-        interval_us = member.least_interval_us
-        settled = interval_us and member.heartbeat_us - member.joined_us >= 20 * interval_us
-        if settled and _is_seldom(interval_us, session_ms):
-            notes.setdefault(f"heartbeats every {seconds(interval_us)} at a session timeout of {session_ms} ms", []).append(member)
-    severity = Severity.WARNING if notes else Severity.INFO
-    values = sorted({(member.session_timeout_ms, member.rebalance_timeout_ms) for member in members})
-    if len(values) > 1:
-        pairs = ", ".join(f"{session_ms} and {rebalance_ms} ms" for session_ms, rebalance_ms in values[:NAMED_AT_MOST])
-        notes.setdefault(f"session and rebalance timeouts that differ between members ({pairs})", members)
-    if not notes or group.learning:
-        return
-
-    def describe() -> Breach:
-        said = "; ".join(f"{note}: {', '.join(who(one) for one in whose[:NAMED_AT_MOST])}" for note, whose in notes.items())
-        odd = list({member.id: member for whose in notes.values() for member in whose}.values())
-        return Breach("", f"Timeouts in group {group.name} are odd: {said}.", "; ".join(notes), admission(odd[0]), **about_one(odd))
-
-    yield Due(max(member.joined_us for member in members), "", severity, describe)
-
-
-# ---------------------------------------------------------------------------------------------------- P-12, P-13
-
-
-def _undecodable(group: ClassicGroup, unparsable: Unparsable) -> Breach | None:
-    exchange = unparsable.exchange
-    return Breach.of_sender(
-        exchange,
-        f"{sender_text(exchange)} of group {group.name} sent bytes that are no consumer protocol: {unparsable.what}.",
-        f"{counted(len(unparsable.raw), 'byte')}: {unparsable.raw[:24].hex(' ') or 'none at all'}",
-        (request_evidence(exchange),),
-        subject=exchange.member_id or exchange.actor.client_id or "",
-    )
-
-
-P_01 = FrameRule(
-    id="P-01",
-    name="protocol differs from the one joined",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="A member syncs under a protocol type or name that is not the group's, or goes on after being told a foreign one: it may "
-    "decode the assignment as something else. If the coordinator lets it, its check is missing (KIP-559).",
-    condition="A SyncGroup from v5 on names another protocol type or name than the member's JoinGroup answer, or none; or it follows an "
-    "answer whose type or name the member had not offered. Critical, and the broker's, when such a SyncGroup succeeds, or when a "
-    "SyncGroup success names a protocol that the group does not run.",
-    expected="SyncGroup repeats the type and name of the JoinGroup answer; otherwise INCONSISTENT_GROUP_PROTOCOL. A client that is told a "
-    "foreign protocol stops.",
-    action="Upgrade the named client; when the coordinator is blamed, look for a proxy that rewrites or drops fields.",
-    false_alarms="None known; silent when JoinGroup answers of the generation contradict each other.",
-    checks={SyncAsked: _syncs_for_another, SyncAnswered: _sync_let_through},
-)
-
-
-P_07 = FrameRule(
-    id="P-07",
-    name="impossible error",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="An error code that no coordinator gives to this request: a proxy, a fork, or answers to the wrong requests.",
-    condition="No row of docs/protocol.md (classic groups) or docs/protocol-epochs.md (consumer, share and Streams groups) gives this code "
-    "to this request, in any state of the group that the frames leave possible. Each row that gives it is named, with the frame that "
-    "excludes it. What frames cannot show (rights, disks, limits) is always possible.",
-    expected="One of the codes in these tables; 'rebalance-monitor protocol' prints them.",
-    action="Look for a proxy or a gateway between that client and the broker named, and connect the client past it. If there is "
-    "none, keep the frames and the broker's log, and report them with its version.",
-    false_alarms="Codes that this release does not know pass, if they are at most 50 above the highest that it knows. Codes that a valid "
-    "member may be refused with are left to G-03, M-03 and S-09, which wait for what shows that it was valid. Of a classic group's "
-    "coordinator that goes away within half a second only what no state explains is reported: an upgrade that it began is lost with it.",
-    suppressed_by=("C-11",),
-    explained=leaves_or_loads,
-    checks={Failed: _impossible_error, Unlawful: impossible_answer},
-)
-
-P_08 = TimerRule(
-    id="P-08",
-    matter=Matter.PLAN,
-    name="impossible order",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The coordinator's state machine is broken, or frames are fabricated: whatever else is said of this group is unsafe.",
-    condition="In a generation seen from its beginning a SyncGroup succeeded before its leader sent one, or a Heartbeat succeeded at a "
-    "generation that was never issued; and no frame explained it within the reorder window.",
-    expected="An assignment is issued after the leader submitted it; a generation is used after it was issued.",
-    action="Keep the frames; look for split brain (C-05) and for proxies.",
-    false_alarms="A coordinator that is still loading answers every Heartbeat with success; a group that was loaded stable hands out "
-    "what it stored: neither is judged.",
-    due=_impossible_order,
-)
-
-P_09 = FrameRule(
-    id="P-09",
-    name="unsupported version used",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="A client uses a version that the broker does not know: it cannot make progress.",
-    condition="A request of the group was answered UNSUPPORTED_VERSION.",
-    expected="A version within the range of the broker's ApiVersions answer.",
-    action="Upgrade that client if it is older than the broker, or configure it for the broker's release if it is newer. With "
-    "static members, finish the upgrade of the cluster's metadata version.",
-    false_alarms="None known.",
-    checks={Failed: _version_refused},
-)
-
-P_10 = TimerRule(
-    id="P-10",
-    name="unreasonable timeouts",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="The group will notice failures late, or evict members that are well.",
-    condition="A rebalance timeout below the session timeout, or without end; fewer than three heartbeats to a session timeout, with "
-    "a tenth to spare, by the shortest pause between two. Only noted: members whose timeouts differ.",
-    expected="Session timeout of at least three heartbeat intervals, rebalance timeout above it, the same for all members.",
-    action="Align session.timeout.ms, heartbeat.interval.ms and max.poll.interval.ms of the clients named.",
-    false_alarms="Kafka Streams used to set a rebalance timeout without end, and Connect does as it likes: neither is judged for that.",
-    due=_odd_timeouts,
-)
-
-
-P_13 = FrameRule(
-    id="P-13",
-    name="embedded protocol undecodable",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="The broker cannot tell which topics the group subscribes to, and may let its offsets expire; other members may fail.",
-    condition="In a group of protocol type consumer a subscription or an assignment that does not parse as version 0 of its kind.",
-    expected="The consumer protocol's subscription and assignment.",
-    action="Read that client's log, upgrade its library, and look at its own assignor if it has one: it is what writes these bytes.",
-    false_alarms="Other protocol types carry what they like and are not read; nor is what comes behind the fields of version 0.",
-    checks={Unparsable: _undecodable},
-)
-
-P_14 = TimerRule(
-    id="P-14",
-    name="goes on under a foreign protocol",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="A client does not check the protocol in its SyncGroup answer (KIP-559): it may have decoded the assignment as something else.",
-    condition="A SyncGroup success named another protocol type or name than the member's JoinGroup answer, and a session timeout later it "
-    "is still a member at that generation.",
-    expected="The client stops with an inconsistent group protocol error.",
-    action="Upgrade the client; the broker, or the proxy before it, is at fault first (P-01).",
-    false_alarms="None known.",
-    due=_keeps_foreign_protocol,
-)
 
 RULES: tuple[Rule, ...] = (
     P_01, P_02, P_03, P_04, P_05, P_06, P_07, P_08, P_09, P_10, P_11, P_12, P_13, P_14,

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CONFIG, CONFIRMED, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_history import Settled
 from coordinator_model.groups.records import Generation
-from coordinator_model.rules.base import Breach, FrameRule
+from coordinator_model.rules.base import Breach, rule
 from coordinator_model.rules.internal_errors import LARGEST_RECORD, SHRINK, record_bytes, stored_text
 from coordinator_model.wording import counted
 
 _SHARE: Final = 0.5  #: of the largest record; a few more members or topics make up the rest
 
 
-def _large(group: ClassicGroup, settled: Settled) -> Breach | None:
+def _fits(group: ClassicGroup, subject: str) -> bool:  # noqa: ARG001
+    newest = group.newest_generation
+    return newest is not None and newest.sync_done_us is not None and record_bytes(newest) < _SHARE * LARGEST_RECORD
+
+
+@rule("group record grows large", WARNING, CONFIRMED, CONFIG, suppressed_by=("C-08",), over=_fits, quiet_times=60)
+def C_15(group: ClassicGroup, settled: Settled) -> Breach | None:
+    """The coordinator writes a classic group as one record, with the subscription and the assignment of every member. When the
+    record exceeds max.message.bytes of __consumer_offsets, no generation can be stored and the group stands still (C-08).
+
+    Condition: A generation was stored whose subscriptions, as its leader got them, and assignments are together half of 1 MiB or
+        more, the default of max.message.bytes.
+    Expected: A record of some kilobytes.
+    Action: Make the record smaller before it is refused: fewer topics in each subscription, fewer members, or the consumer
+        protocol.
+    False alarms: A cluster on which max.message.bytes of __consumer_offsets was raised.
+    """
     newest: Generation = settled.newest
     size = record_bytes(newest)
     if not newest.subscription_bytes or size < _SHARE * LARGEST_RECORD:
@@ -34,29 +50,5 @@ def _large(group: ClassicGroup, settled: Settled) -> Breach | None:
         action=SHRINK,
     )
 
-
-def _fits(group: ClassicGroup, subject: str) -> bool:  # noqa: ARG001
-    newest = group.newest_generation
-    return newest is not None and newest.sync_done_us is not None and record_bytes(newest) < _SHARE * LARGEST_RECORD
-
-
-C_15 = FrameRule(
-    id="C-15",
-    name="group record grows large",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CONFIG,
-    meaning="The coordinator writes a classic group as one record, with the subscription and the assignment of every member. When the "
-    "record exceeds max.message.bytes of __consumer_offsets, no generation can be stored and the group stands still (C-08).",
-    condition="A generation was stored whose subscriptions, as its leader got them, and assignments are together half of 1 MiB or more, "
-    "the default of max.message.bytes.",
-    expected="A record of some kilobytes.",
-    action="Make the record smaller before it is refused: fewer topics in each subscription, fewer members, or the consumer protocol.",
-    false_alarms="A cluster on which max.message.bytes of __consumer_offsets was raised.",
-    suppressed_by=("C-08",),
-    checks={Settled: _large},
-    over=_fits,
-    quiet_times=60,
-)
 
 RULES = (C_15,)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CLIENT, CONFIG, CONFIRMED, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.committed_offsets import FASTEST_PER_S, CommittedAhead, CommittedUnread, Step
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, FrameRule, HeldFinding, whom
+from coordinator_model.rules.base import Breach, HeldFinding, rule, whom
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import NONE
 from coordinator_model.wording import plural, seconds
@@ -38,7 +38,27 @@ def _moves(steps: Iterable[Step]) -> str:
     return ", ".join(words[:_NAMED]) + (f" and {more} more {plural(more, 'partition')}" if more > 0 else "")
 
 
-def _committed_unread(group: GroupModel[Any], unread: CommittedUnread) -> Breach:
+def _read_after_all(group: ClassicGroup | EpochGroupData, held: HeldFinding) -> bool:
+    """Return True if the answer to a repeated read was captured late."""
+    read_us = group.committed_offsets.read_us.get(held.subject)
+    return read_us is not None and read_us <= held.opened_us
+
+
+@rule("start position not read", WARNING, CONFIRMED, CLIENT, explained=_read_after_all)
+def O_10(group: GroupModel[Any], unread: CommittedUnread) -> Breach:
+    """A client that could not read the group's offset took that for none, and began where auto.offset.reset says: with latest it
+    skips everything in between, with earliest it processes everything again. Its commit hides that.
+
+    Condition: An OffsetFetch was refused for a partition (STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSTABLE_OFFSET_COMMIT or any
+        other error), or answered with no offset although a commit of it was seen; no client of that client id and host read it
+        since, none is being read, and a commit of it was accepted. The first 256 partitions of a request are watched.
+    Expected: A refused OffsetFetch is repeated until it succeeds, before the first record is read.
+    Action: Stop the named client before it goes on, set the offsets of the partitions named back to where the group stood
+        (kafka-consumer-groups.sh --reset-offsets), and upgrade the client library. If there was no offset, look at
+        offsets.retention.minutes and at whoever deletes offsets.
+    False alarms: An application that keeps its positions elsewhere and seeks to them although the library's read failed. A topic
+        that was deleted and made again has no offsets.
+    """
     exchange, fetch = unread.exchange, unread.fetch
     why = error_name(fetch.error) if fetch.error else "no offset, although the group had committed one"
     times = "" if fetch.times == 1 else f" {fetch.times} times"
@@ -49,18 +69,22 @@ def _committed_unread(group: GroupModel[Any], unread: CommittedUnread) -> Breach
         f"answered {why}{times}, {seconds(waited_us)} before the commit, and was not repeated. It moves {_moves(unread.steps)}.",
         f"{len(unread.steps)} {plural(len(unread.steps), 'partition')} committed after an OffsetFetch answered {why}",
         (*fetch.frames, request_evidence(exchange), response_evidence(exchange, NONE)),
-        blame=None if fetch.error else Blame.CONFIG,
+        blame=None if fetch.error else CONFIG,
         subject=client_text(exchange.actor),
     )
 
 
-def _read_after_all(group: ClassicGroup | EpochGroupData, held: HeldFinding) -> bool:
-    """Return True if the answer to a repeated read was captured late."""
-    read_us = group.committed_offsets.read_us.get(held.subject)
-    return read_us is not None and read_us <= held.opened_us
+@rule("commit far ahead", WARNING, HEURISTIC, CLIENT, suppressed_by=("O-02", "O-10"))
+def O_11(group: GroupModel[Any], ahead: CommittedAhead) -> Breach:
+    """Records were skipped: the group's offset went further than its members can have read.
 
-
-def _committed_ahead(group: GroupModel[Any], ahead: CommittedAhead) -> Breach:
+    Condition: An accepted commit is ahead of the newest one known of that partition by more than two million records for each
+        second since then.
+    Expected: Offsets that follow what was read.
+    Action: Ask whether somebody sought to the end on purpose. Else compare auto.offset.reset and the topic's retention with the
+        offsets named: a group that stood before the oldest record begins anew.
+    False alarms: A compacted topic, whose offsets have gaps; an application that seeks.
+    """
     exchange = ahead.exchange
     return Breach.of_sender(
         exchange,
@@ -71,43 +95,5 @@ def _committed_ahead(group: GroupModel[Any], ahead: CommittedAhead) -> Breach:
         subject=client_text(exchange.actor),
     )
 
-
-O_10 = FrameRule(
-    id="O-10",
-    name="start position not read",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="A client that could not read the group's offset took that for none, and began where auto.offset.reset says: with latest it "
-    "skips everything in between, with earliest it processes everything again. Its commit hides that.",
-    condition="An OffsetFetch was refused for a partition (STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSTABLE_OFFSET_COMMIT or any other "
-    "error), or answered with no offset although a commit of it was seen; no client of that client id and host read it since, none is "
-    "being read, and a commit of it was accepted. The first 256 partitions of a request are watched.",
-    expected="A refused OffsetFetch is repeated until it succeeds, before the first record is read.",
-    action="Stop the named client before it goes on, set the offsets of the partitions named back to where the group stood "
-    "(kafka-consumer-groups.sh --reset-offsets), and upgrade the client library. If there was no offset, look at "
-    "offsets.retention.minutes and at whoever deletes offsets.",
-    false_alarms="An application that keeps its positions elsewhere and seeks to them although the library's read failed. A topic that was "
-    "deleted and made again has no offsets.",
-    checks={CommittedUnread: _committed_unread},
-    explained=_read_after_all,
-)
-
-O_11 = FrameRule(
-    id="O-11",
-    name="commit far ahead",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="Records were skipped: the group's offset went further than its members can have read.",
-    condition="An accepted commit is ahead of the newest one known of that partition by more than two million records for each second "
-    "since then.",
-    expected="Offsets that follow what was read.",
-    action="Ask whether somebody sought to the end on purpose. Else compare auto.offset.reset and the topic's retention with the "
-    "offsets named: a group that stood before the oldest record begins anew.",
-    false_alarms="A compacted topic, whose offsets have gaps; an application that seeks.",
-    suppressed_by=("O-02", "O-10"),
-    checks={CommittedAhead: _committed_ahead},
-)
 
 RULES = (O_10, O_11)

@@ -6,18 +6,35 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.cluster_facts import PartitionCount
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.assignment_checks import EXCLUSIVE_ASSIGNORS, Wanted
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.assignments import DifferentTopics
 from coordinator_model.groups.evidence import response_evidence
-from coordinator_model.rules.base import Breach, Due, FrameRule, TimerRule, about, who
+from coordinator_model.rules.base import Breach, Due, about, rule, timer_rule, who
 from coordinator_model.wording import clock, counted, some
 
 _NAMED: Final = 3  # topics, partitions and parts that a sentence names
 
 
-def _different_topics(group: ClassicGroup, different: DifferentTopics) -> Breach:
+def _members(group: ClassicGroup, member_id: str, count: int) -> str:
+    member = group.members.get(member_id)
+    one = who(member) if member is not None else f"member {member_id}"
+    return one + (f" and {counted(count - 1, 'other')}" if count > 1 else "")
+
+
+@rule("different topics in one group", INFO, CERTAIN, CONFIG, quiet_times=60)
+def A_13(group: ClassicGroup, different: DifferentTopics) -> Breach:
+    """Services that have nothing in common share a group id. Each restart of one is a rebalance of the other, and some leaders
+    watch their own topics only, so that partitions that are added to the others' have no owner.
+
+    Condition: In the member list of one generation there are members that have no subscribed topic in common, not even through
+        others.
+    Expected: Members of one group subscribe to the same topics.
+    Action: Give each service a group id of its own. If they are to stay together: after partitions were added to a topic that the
+        leader does not subscribe to, restart one member, so that they are assigned.
+    False alarms: Applications that are built so: assignors allow it. Members that change their subscription one after the other.
+    """
     exchange, parts = different.exchange, different.parts
     named = some([_part(group, topics, members) for topics, members in parts], _NAMED, "; ", "; and ")
     leader = group.members.get(exchange.member_id)
@@ -35,13 +52,23 @@ def _part(group: ClassicGroup, topics: tuple[str, ...], members: tuple[str, ...]
     return f"{some(topics, _NAMED, ' and ')} by {_members(group, members[0], len(members))}"
 
 
-def _members(group: ClassicGroup, member_id: str, count: int) -> str:
-    member = group.members.get(member_id)
-    one = who(member) if member is not None else f"member {member_id}"
-    return one + (f" and {counted(count - 1, 'other')}" if count > 1 else "")
+@timer_rule("partitions never assigned", WARNING, HEURISTIC, CLIENT, suppressed_by=("A-08",))
+def A_14(group: ClassicGroup) -> Iterator[Due]:
+    """Records are written to partitions that no consumer of this group has ever read: new ones that nobody took up, or those of a
+    topic that the leader does not know of.
 
-
-def _never_assigned(group: ClassicGroup) -> Iterator[Due]:
+    Condition: Metadata responses name more partitions of a topic that members subscribe to than any assignment of this group has
+        held, for the rebalance timeout, and for ten minutes (twice model.metadata_max_age_ms) after the number was first seen. Only
+        of standard assignors, which leave out none that they know of.
+    Expected: The leader asks for the topic's metadata within metadata.max.age.ms, by default five minutes, and starts a rebalance
+        when it has more partitions.
+    Action: Restart one member, so that the partitions are assigned. If the leader does not subscribe to the topic, give each
+        service a group id of its own, or let all members subscribe to the same topics. Else look at the leader's
+        metadata.max.age.ms, and at whether it may describe the topic.
+    False alarms: A leader whose metadata.max.age.ms is above ten minutes: set model.metadata_max_age_ms. Silent where no Metadata
+        response of at most 64 KiB was captured, beyond 32 topics of a group, and until a plan was captured with the subscriptions
+        that it was made from.
+    """
     newest = group.newest_generation
     if newest is None or newest.leader_synced_us is None or newest.protocol not in EXCLUSIVE_ASSIGNORS:
         return
@@ -59,7 +86,7 @@ def _never_assigned(group: ClassicGroup) -> Iterator[Due]:
             return _of_topic(group, topic, wanted, told, first)
 
         at_us = max(newest.leader_synced_us + patience_us, told.since_us + group.settings.metadata_age_us)
-        yield Due(at_us, topic, Severity.WARNING, describe)
+        yield Due(at_us, topic, WARNING, describe)
 
 
 def _of_topic(group: ClassicGroup, topic: str, wanted: Wanted, told: PartitionCount, first: int) -> Breach:
@@ -83,45 +110,5 @@ def _of_topic(group: ClassicGroup, topic: str, wanted: Wanted, told: PartitionCo
     )
     return breach if leader is None else breach._replace(**about(leader))
 
-
-A_13 = FrameRule(
-    id="A-13",
-    name="different topics in one group",
-    severity=Severity.INFO,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="Services that have nothing in common share a group id. Each restart of one is a rebalance of the other, and some leaders "
-    "watch their own topics only, so that partitions that are added to the others' have no owner.",
-    condition="In the member list of one generation there are members that have no subscribed topic in common, not even through others.",
-    expected="Members of one group subscribe to the same topics.",
-    action="Give each service a group id of its own. If they are to stay together: after partitions were added to a topic that the leader "
-    "does not subscribe to, restart one member, so that they are assigned.",
-    false_alarms="Applications that are built so: assignors allow it. Members that change their subscription one after the other.",
-    checks={DifferentTopics: _different_topics},
-    quiet_times=60,
-)
-
-A_14 = TimerRule(
-    id="A-14",
-    name="partitions never assigned",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="Records are written to partitions that no consumer of this group has ever read: new ones that nobody took up, or those of a "
-    "topic that the leader does not know of.",
-    condition="Metadata responses name more partitions of a topic that members subscribe to than any assignment of this group has held, "
-    "for the rebalance timeout, and for ten minutes (twice model.metadata_max_age_ms) after the number was first seen. Only of standard "
-    "assignors, which leave out none that they know of.",
-    expected="The leader asks for the topic's metadata within metadata.max.age.ms, by default five minutes, and starts a rebalance when it "
-    "has more partitions.",
-    action="Restart one member, so that the partitions are assigned. If the leader does not subscribe to the topic, give each service a "
-    "group id of its own, or let all members subscribe to the same topics. Else look at the leader's metadata.max.age.ms, and at whether "
-    "it may describe the topic.",
-    false_alarms="A leader whose metadata.max.age.ms is above ten minutes: set model.metadata_max_age_ms. Silent where no Metadata "
-    "response of at most 64 KiB was captured, beyond 32 topics of a group, and until a plan was captured with the subscriptions that it "
-    "was made from.",
-    suppressed_by=("A-08",),
-    due=_never_assigned,
-)
 
 RULES = (A_13, A_14)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CONFIRMED, ERROR, HEURISTIC
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.coordinator_changes import heard
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, Generation
-from coordinator_model.rules.base import Breach, Due, Matter, TimerRule, asker_text, who
+from coordinator_model.rules.base import Breach, Due, Matter, asker_text, timer_rule, who
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.wording import a_or_an, seconds
@@ -18,7 +18,22 @@ from coordinator_model.wording import a_or_an, seconds
 _HANGS_US: Final = 30_000_000
 
 
-def _unanswered(group: ClassicGroup) -> Iterator[Due]:
+def _patience_us(group: ClassicGroup) -> int:
+    """Return by how much a response may be later than other members', because it may wait for a replicated write."""
+    write_ms = group.settings.write_timeout_ms
+    return write_ms * 1_000 + group.settings.slack_us(write_ms)
+
+
+@timer_rule("unanswered request", ERROR, HEURISTIC, BROKER, matter=Matter.REQUEST, suppressed_by=("C-05", "C-13"))
+def C_01(group: ClassicGroup) -> Iterator[Due]:
+    """The coordinator hangs: a request that is answered at once gets no answer, and its client waits until it times out.
+
+    Condition: A request other than JoinGroup and SyncGroup, first in line on an open connection, is unanswered for more than 30 s,
+        counted from when the one before it was answered and from the end of any throttling.
+    Expected: An answer within milliseconds; within the write timeout (5 s) where offsets are written.
+    Action: Take a thread dump of that broker; look at its request handler idle ratio and its disks.
+    False alarms: A capture that lost the answer without noticing.
+    """
     seen = set()
     for waiting in group.open.values():
         connection = waiting.actor.connection
@@ -30,7 +45,7 @@ def _unanswered(group: ClassicGroup) -> Iterator[Due]:
         line = group.connections.get(connection)
         begun_us = line.last_response_us if waiting.queued_behind and line is not None else 0
         since_us = max(waiting.inv_us, begun_us, group.coordinator_changes.throttled_until_us)
-        yield Due(since_us + _HANGS_US, waiting.member_id or connection, Severity.ERROR, _hangs(group, waiting))
+        yield Due(since_us + _HANGS_US, waiting.member_id or connection, ERROR, _hangs(group, waiting))
 
 
 def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
@@ -43,12 +58,6 @@ def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
         subject=waiting.member_id or waiting.actor.connection,
         generation=None,
     )
-
-
-def _patience_us(group: ClassicGroup) -> int:
-    """Return by how much a response may be later than other members', because it may wait for a replicated write."""
-    write_ms = group.settings.write_timeout_ms
-    return write_ms * 1_000 + group.settings.slack_us(write_ms)
 
 
 def _forgotten_since(group: ClassicGroup, newest: Generation, waiting: Exchange) -> int | None:
@@ -69,7 +78,18 @@ def _forgotten_since(group: ClassicGroup, newest: Generation, waiting: Exchange)
     return None
 
 
-def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("JoinGroup forgotten", ERROR, CONFIRMED, BROKER, matter=Matter.REQUEST, suppressed_by=("C-05", "G-12"))
+def C_02(group: ClassicGroup) -> Iterator[Due]:
+    """The generation is complete and one of its members was not told: it waits for its request to time out, its partitions idle.
+
+    Condition: A member is in the leader's member list of a generation; its latest JoinGroup was asked before the first answer of
+        that generation was captured (a static member's 2 s before), or a heartbeat of the group succeeded well after it was asked,
+        so that no join phase can be on; and it is not answered the write timeout (5 s) plus 2.5 s later, its connection being open.
+    Expected: All waiting JoinGroups are answered when the join phase ends.
+    Action: Keep the broker's log of that moment and report it with the frames named; restarting the client helps.
+    False alarms: A superseded JoinGroup is lawfully never answered: not counted. A static member is on the list without asking, so
+        one that asks late may wait for the next generation: not counted.
+    """
     newest = group.newest_generation
     if newest is None or newest.roster is None:
         return
@@ -92,10 +112,20 @@ def _join_forgotten(group: ClassicGroup) -> Iterator[Due]:
                 generation=newest.generation,
             )
 
-        yield Due(since_us + _patience_us(group), member.id, Severity.ERROR, describe)
+        yield Due(since_us + _patience_us(group), member.id, ERROR, describe)
 
 
-def _sync_forgotten(group: ClassicGroup) -> Iterator[Due]:
+@timer_rule("SyncGroup forgotten", ERROR, CONFIRMED, BROKER, matter=Matter.REQUEST, suppressed_by=("C-05",))
+def C_03(group: ClassicGroup) -> Iterator[Due]:
+    """The assignment is out and one member was not given its part: it waits for its request to time out, its partitions idle.
+
+    Condition: A SyncGroup at the newest generation succeeded, another member's latest one at that generation is not answered the
+        write timeout (5 s) plus 2.5 s later, its connection being open.
+    Expected: All waiting SyncGroups are answered when the assignment is written, and later ones at once.
+    Action: Keep the broker's log of that moment and report it with the frames named; restarting the client helps.
+    False alarms: One that was repeated on another connection is lawfully never answered: not counted, nor are those of members
+        removed.
+    """
     newest = group.newest_generation
     if newest is None or newest.sync_done_us is None:
         return
@@ -118,62 +148,4 @@ def _sync_forgotten(group: ClassicGroup) -> Iterator[Due]:
             )
 
         since_us = max(newest.sync_done_us, waiting.effective_us)
-        yield Due(since_us + _patience_us(group), member.id, Severity.ERROR, describe)
-
-
-C_01 = TimerRule(
-    id="C-01",
-    matter=Matter.REQUEST,
-    name="unanswered request",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.BROKER,
-    meaning="The coordinator hangs: a request that is answered at once gets no answer, and its client waits until it times out.",
-    condition="A request other than JoinGroup and SyncGroup, first in line on an open connection, is unanswered for more than "
-    "30 s, counted from when the one before it was answered and from the end of any throttling.",
-    expected="An answer within milliseconds; within the write timeout (5 s) where offsets are written.",
-    action="Take a thread dump of that broker; look at its request handler idle ratio and its disks.",
-    false_alarms="A capture that lost the answer without noticing.",
-    suppressed_by=("C-05", "C-13"),
-    due=_unanswered,
-)
-
-
-C_02 = TimerRule(
-    id="C-02",
-    matter=Matter.REQUEST,
-    name="JoinGroup forgotten",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The generation is complete and one of its members was not told: it waits for its request to time out, its partitions idle.",
-    condition="A member is in the leader's member list of a generation; its latest JoinGroup was asked before the first answer of that "
-    "generation was captured (a static member's 2 s before), or a heartbeat of the group succeeded well after it was asked, so that no "
-    "join phase can be on; and it is not answered the write timeout (5 s) plus 2.5 s later, its connection being open.",
-    expected="All waiting JoinGroups are answered when the join phase ends.",
-    action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
-    false_alarms="A superseded JoinGroup is lawfully never answered: not counted. A static member is on the list without asking, so one "
-    "that asks late may wait for the next generation: not counted.",
-    suppressed_by=("C-05", "G-12"),
-    due=_join_forgotten,
-)
-
-
-C_03 = TimerRule(
-    id="C-03",
-    matter=Matter.REQUEST,
-    name="SyncGroup forgotten",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The assignment is out and one member was not given its part: it waits for its request to time out, its partitions "
-    "idle.",
-    condition="A SyncGroup at the newest generation succeeded, another member's latest one at that generation is not answered "
-    "the write timeout (5 s) plus 2.5 s later, its connection being open.",
-    expected="All waiting SyncGroups are answered when the assignment is written, and later ones at once.",
-    action="Keep the broker's log of that moment and report it with the frames named; restarting the client helps.",
-    false_alarms="One that was repeated on another connection is lawfully never answered: not counted, nor are those of "
-    "members removed.",
-    suppressed_by=("C-05",),
-    due=_sync_forgotten,
-)
+        yield Due(since_us + _patience_us(group), member.id, ERROR, describe)
