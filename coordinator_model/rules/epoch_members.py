@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import (
+    BROKER,
+    CERTAIN,
+    CLIENT,
+    CONFIG,
+    CONFIRMED,
+    CRITICAL,
+    ERROR,
+    HEURISTIC,
+    INFO,
+    OPERATOR,
+    WARNING,
+)
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
@@ -23,17 +35,7 @@ from coordinator_model.groups.epochs.positions import GONE, NEVER_JOINED
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import (
-    Breach,
-    Due,
-    FrameRule,
-    TimerRule,
-    captured,
-    is_gone,
-    sender_text,
-    who,
-    whom,
-)
+from coordinator_model.rules.base import Breach, Due, captured, is_gone, rule, sender_text, timer_rule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION
 from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
@@ -46,7 +48,39 @@ _FEATURES = {CONSUMER: "group.version", SHARE: "share.version", STREAMS: "stream
 _MIXED_US = 86_400_000_000
 
 
-def _instance_held(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
+def refused_commits(group: EpochGroupData, refused: CommitRefused) -> Breach | None:
+    """Return the breach of a member whose commits are refused again and again."""
+    member, refusals = refused.member, refused.refusals
+    span_us = max(2 * member.interval_ms * 1_000, group.settings.zombie_span_ms * 1_000)
+    lasts_us = refusals.last_us - refusals.first_us
+    if refusals.count < group.settings.zombie_refusals or lasts_us < span_us:
+        return None
+    return Breach.of_member(
+        member,
+        f"{begin(who(member))} cannot save its progress in group {group.name}: {refusals.count} commits at epoch {refusals.generation} "
+        f"were refused with {error_name(refusals.error)} within {seconds(lasts_us)}.",
+        f"{counted(refusals.count, 'commit')} refused with {error_name(refusals.error)} over {seconds(lasts_us)}",
+        tuple(refusals.evidence),
+        generation=refusals.generation,
+    )
+
+
+def commits_again(group: EpochGroupData, member_id: str) -> bool:
+    """Return True if the member's commits are refused no longer."""
+    member = group.members.get(member_id)
+    return member is None or member.commit_refusals is None
+
+
+@rule("instance id in use", ERROR, CONFIRMED, CONFIG, over=lambda group, instance_id: instance_id not in group.claims)
+def E_06(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
+    """Two living processes want one group.instance.id: the second never becomes a member.
+
+    Condition: Joins with one group.instance.id were answered UNRELEASED_INSTANCE_ID for longer than the longest session, 60 s, and
+        a tenth and 2 s.
+    Expected: The instance id is free a session after its holder died, or at once when it left with epoch -2.
+    Action: Give each process its own group.instance.id; stop the one that is not wanted.
+    False alarms: None known: the holder must have been accepted within the last 45 s.
+    """
     exchange, holder = held.exchange, held.holder
     lasts_us = exchange.res_us - held.first_us
     session_ms = group.longest_session_ms()
@@ -65,7 +99,17 @@ def _instance_held(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
     )
 
 
-def _paused(group: EpochGroupData, paused: PausedLong) -> Breach:
+@rule("slow heartbeats", WARNING, CERTAIN, CLIENT)
+def E_09(group: EpochGroupData, paused: PausedLong) -> Breach:
+    """The next pause may end the member's session and move its partitions.
+
+    Condition: A heartbeat came more than three of the told intervals after the one before was answered, and after the throttle time
+        in an answer.
+    Expected: A heartbeat in each interval that the coordinator tells.
+    Action: Look for pauses of that client: garbage collection, CPU limits, a suspended host.
+    False alarms: A client that moved to another path for a while. It rests after a heartbeat that was not answered, an answer that
+        shows that the coordinator has gone, and a client's search for its coordinator. A new connection begins anew.
+    """
     member = paused.member
     return Breach.of_member(
         member,
@@ -78,7 +122,17 @@ def _paused(group: EpochGroupData, paused: PausedLong) -> Breach:
     )
 
 
-def _wrong_type(group: GroupModel[Any], wrong: WrongGroupType) -> Breach | None:
+@rule("wrong type of group", WARNING, CERTAIN, CONFIG)
+def E_10(group: GroupModel[Any], wrong: WrongGroupType) -> Breach | None:
+    """A client of a newer protocol cannot join: the group is of another type, cannot be migrated, or the protocol is off.
+
+    Condition: A join was answered GROUP_ID_NOT_FOUND; or a member's heartbeats GROUP_ID_NOT_FOUND or UNSUPPORTED_VERSION three
+        times.
+    Expected: A group of the client's type, or one that may be migrated.
+    Action: Read the broker's reason, if it gives one; align group.protocol of the clients with group.consumer.migration.policy, or
+        use another group id.
+    False alarms: A client lawfully gets one such answer when the group has just been converted back.
+    """
     exchange = wrong.exchange
     joins = exchange.generation == JOIN_EPOCH and exchange.error == GROUP_ID_NOT_FOUND
     if not joins and wrong.times < _REPEATED:
@@ -111,34 +165,28 @@ def _action_for(group: GroupModel[Any], exchange: Exchange) -> str | None:
     )
 
 
-def _commits_refused(group: EpochGroupData, refused: CommitRefused) -> Breach | None:
+@rule("commits stay stale", ERROR, HEURISTIC, CLIENT, over=commits_again)
+def E_11(group: EpochGroupData, refused: CommitRefused) -> Breach | None:
+    """None of the member's progress is saved: whoever gets its partitions processes the records again.
+
+    Condition: At least three commits at one epoch were answered STALE_MEMBER_EPOCH, over at least 10 s and two heartbeat intervals,
+        and none was accepted between.
+    Expected: After such a refusal a member commits with the epoch of its next heartbeat.
+    Action: Restart that client; look for a blocked poll loop.
+    False alarms: One refusal for each new epoch is normal.
+    """
     return refused_commits(group, refused) if refused.refusals.error == STALE_MEMBER_EPOCH else None
 
 
-def refused_commits(group: EpochGroupData, refused: CommitRefused) -> Breach | None:
-    """Return the breach of a member whose commits are refused again and again."""
-    member, refusals = refused.member, refused.refusals
-    span_us = max(2 * member.interval_ms * 1_000, group.settings.zombie_span_ms * 1_000)
-    lasts_us = refusals.last_us - refusals.first_us
-    if refusals.count < group.settings.zombie_refusals or lasts_us < span_us:
-        return None
-    return Breach.of_member(
-        member,
-        f"{begin(who(member))} cannot save its progress in group {group.name}: {refusals.count} commits at epoch {refusals.generation} "
-        f"were refused with {error_name(refusals.error)} within {seconds(lasts_us)}.",
-        f"{counted(refusals.count, 'commit')} refused with {error_name(refusals.error)} over {seconds(lasts_us)}",
-        tuple(refusals.evidence),
-        generation=refusals.generation,
-    )
+@rule("static leave refused", WARNING, CERTAIN, CLIENT, over=is_gone)
+def E_19(group: EpochGroupData, refused: StaticLeaveRefused) -> Breach:
+    """A restart takes a whole session: the successor is refused and the partitions are idle until then.
 
-
-def commits_again(group: EpochGroupData, member_id: str) -> bool:
-    """Return True if the member's commits are refused no longer."""
-    member = group.members.get(member_id)
-    return member is None or member.commit_refusals is None
-
-
-def _static_leave_refused(group: EpochGroupData, refused: StaticLeaveRefused) -> Breach:
+    Condition: A static member's heartbeat with epoch -2 names no instance id, and is answered INVALID_REQUEST.
+    Expected: The instance id in the leave.
+    Action: Upgrade that client's library, or lower the group's consumer.session.timeout.ms.
+    False alarms: None known.
+    """
     member = refused.member
     until_us = max(member.accepted_us, member.last_frame_us) + group.shortest_session_ms(member) * 1_000
     return Breach.of_member(
@@ -150,7 +198,17 @@ def _static_leave_refused(group: EpochGroupData, refused: StaticLeaveRefused) ->
     )
 
 
-def _commit_misjudged(group: EpochGroupData, misjudged: CommitMisjudged) -> Breach | None:
+@rule("commit misjudged", ERROR, CONFIRMED, BROKER)
+def E_20(group: EpochGroupData, misjudged: CommitMisjudged) -> Breach | None:
+    """Offsets are saved for a member that is fenced, or a healthy member's progress is lost.
+
+    Condition: A commit, plain or in a transaction, was accepted above the member's epoch, below that of its join, at one at which
+        the partition was not yet assigned to it, or without a member id while the group had members (critical); or
+        STALE_MEMBER_EPOCH to its exact epoch. No heartbeat of the member was under way.
+    Expected: Accepted at the member's epoch; since 4.3 also at older ones at which the partition was assigned already (KIP-1251).
+    Action: Keep the frames and the coordinator's log of that moment, and report them.
+    False alarms: None known.
+    """
     exchange, member = misjudged.exchange, misjudged.member
     if misjudged.kind in {GONE, NEVER_JOINED} and not exchange.error:
         return None  # O-02
@@ -162,7 +220,7 @@ def _commit_misjudged(group: EpochGroupData, misjudged: CommitMisjudged) -> Brea
         f"{_known(group, misjudged)}.",
         f"{a_or_an(API_NAMES[exchange.api_key])} at epoch {exchange.generation} {did}",
         (*proof, *exchange_evidence(exchange)),
-        severity=None if exchange.error else Severity.CRITICAL,
+        severity=None if exchange.error else CRITICAL,
     )
 
 
@@ -182,7 +240,15 @@ def _known(group: EpochGroupData, misjudged: CommitMisjudged) -> str:
     return f"although its epoch is {member.epoch}" if member.epoch is not None else "although its epoch is another"
 
 
-def _flaps(group: GroupModel[Any], migrated: Migrated) -> Breach | None:
+@rule("migration goes back and forth", WARNING, CERTAIN, OPERATOR, quiet_times=60)
+def E_21(group: GroupModel[Any], migrated: Migrated) -> Breach | None:
+    """Each conversion is a rebalance for all members.
+
+    Condition: Three conversions between the classic protocol and a newer one within an hour.
+    Expected: One conversion, when the first client is upgraded.
+    Action: Finish the upgrade of the clients, or take it back; set group.consumer.migration.policy to upgrade or downgrade.
+    False alarms: An upgrade that is rehearsed.
+    """
     if migrated.times < _FLAPS:
         return None
     return Breach(
@@ -195,24 +261,15 @@ def _flaps(group: GroupModel[Any], migrated: Migrated) -> Breach | None:
     )
 
 
-def _converted(group: GroupModel[Any], migrated: Migrated) -> Breach:
-    number = "" if migrated.number_before is None else f" at {_number(migrated.before)} {migrated.number_before}"
-    member = "" if migrated.member_id is None else f" by member {migrated.member_id}"
-    outcome = "its members are followed on" if migrated.after != "classic" else "its members join again"
-    return Breach(
-        "",
-        f"Group {group.name} was converted from the {migrated.before} type{number} to the {migrated.after} type{member}; {outcome}.",
-        f"a success that only a group of the {migrated.after} type gives",
-        (migrated.frame,),
-        member_id=migrated.member_id,
-    )
+@timer_rule("migration does not end", WARNING, CERTAIN, OPERATOR)
+def E_22(group: EpochGroupData) -> Iterator[Due]:
+    """The classic members of a consumer group rebalance as before, and keep the group from the new protocol's benefits.
 
-
-def _number(kind: str) -> str:
-    return "generation" if kind == "classic" else "epoch"
-
-
-def _stays_mixed(group: EpochGroupData) -> Iterator[Due]:
+    Condition: A consumer group has had members of both protocols for a day.
+    Expected: A migration ends.
+    Action: Move the clients named to group.protocol=consumer.
+    False alarms: Clients that cannot be upgraded.
+    """
     left = [member for member in group.present_members() if member.classic]
     others = any(not member.classic for member in group.present_members())
     if not group.mixed_since_us or not left or not others:
@@ -229,138 +286,33 @@ def _stays_mixed(group: EpochGroupData) -> Iterator[Due]:
             (),
         )
 
-    yield Due(group.mixed_since_us + _MIXED_US, "", Severity.WARNING, describe)
+    yield Due(group.mixed_since_us + _MIXED_US, "", WARNING, describe)
 
 
-E_06 = FrameRule(
-    id="E-06",
-    name="instance id in use",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CONFIG,
-    meaning="Two living processes want one group.instance.id: the second never becomes a member.",
-    condition="Joins with one group.instance.id were answered UNRELEASED_INSTANCE_ID for longer than the longest session, 60 s, and a "
-    "tenth and 2 s.",
-    expected="The instance id is free a session after its holder died, or at once when it left with epoch -2.",
-    action="Give each process its own group.instance.id; stop the one that is not wanted.",
-    false_alarms="None known: the holder must have been accepted within the last 45 s.",
-    checks={InstanceHeld: _instance_held},
-    over=lambda group, instance_id: instance_id not in group.claims,
-)
-E_09 = FrameRule(
-    id="E-09",
-    name="slow heartbeats",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="The next pause may end the member's session and move its partitions.",
-    condition="A heartbeat came more than three of the told intervals after the one before was answered, and after the throttle time in "
-    "an answer.",
-    expected="A heartbeat in each interval that the coordinator tells.",
-    action="Look for pauses of that client: garbage collection, CPU limits, a suspended host.",
-    false_alarms="A client that moved to another path for a while. It rests after a heartbeat that was not answered, an answer that shows "
-    "that the coordinator has gone, and a client's search for its coordinator. A new connection begins anew.",
-    checks={PausedLong: _paused},
-)
-E_10 = FrameRule(
-    id="E-10",
-    name="wrong type of group",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="A client of a newer protocol cannot join: the group is of another type, cannot be migrated, or the protocol is off.",
-    condition="A join was answered GROUP_ID_NOT_FOUND; or a member's heartbeats GROUP_ID_NOT_FOUND or UNSUPPORTED_VERSION three times.",
-    expected="A group of the client's type, or one that may be migrated.",
-    action="Read the broker's reason, if it gives one; align group.protocol of the clients with group.consumer.migration.policy, or use "
-    "another group id.",
-    false_alarms="A client lawfully gets one such answer when the group has just been converted back.",
-    checks={WrongGroupType: _wrong_type},
-)
-E_11 = FrameRule(
-    id="E-11",
-    name="commits stay stale",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="None of the member's progress is saved: whoever gets its partitions processes the records again.",
-    condition="At least three commits at one epoch were answered STALE_MEMBER_EPOCH, over at least 10 s and two heartbeat intervals, and "
-    "none was accepted between.",
-    expected="After such a refusal a member commits with the epoch of its next heartbeat.",
-    action="Restart that client; look for a blocked poll loop.",
-    false_alarms="One refusal for each new epoch is normal.",
-    checks={CommitRefused: _commits_refused},
-    over=commits_again,
-)
-E_19 = FrameRule(
-    id="E-19",
-    name="static leave refused",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="A restart takes a whole session: the successor is refused and the partitions are idle until then.",
-    condition="A static member's heartbeat with epoch -2 names no instance id, and is answered INVALID_REQUEST.",
-    expected="The instance id in the leave.",
-    action="Upgrade that client's library, or lower the group's consumer.session.timeout.ms.",
-    false_alarms="None known.",
-    checks={StaticLeaveRefused: _static_leave_refused},
-    over=is_gone,
-)
-E_20 = FrameRule(
-    id="E-20",
-    name="commit misjudged",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Offsets are saved for a member that is fenced, or a healthy member's progress is lost.",
-    condition="A commit, plain or in a transaction, was accepted above the member's epoch, below that of its join, at one at which the "
-    "partition was not yet assigned to it, or without a member id while the group had members (critical); or STALE_MEMBER_EPOCH to its "
-    "exact epoch. No heartbeat of the member was under way.",
-    expected="Accepted at the member's epoch; since 4.3 also at older ones at which the partition was assigned already (KIP-1251).",
-    action="Keep the frames and the coordinator's log of that moment, and report them.",
-    false_alarms="None known.",
-    checks={CommitMisjudged: _commit_misjudged},
-)
-E_21 = FrameRule(
-    id="E-21",
-    name="migration goes back and forth",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.OPERATOR,
-    meaning="Each conversion is a rebalance for all members.",
-    condition="Three conversions between the classic protocol and a newer one within an hour.",
-    expected="One conversion, when the first client is upgraded.",
-    action="Finish the upgrade of the clients, or take it back; set group.consumer.migration.policy to upgrade or downgrade.",
-    false_alarms="An upgrade that is rehearsed.",
-    checks={Migrated: _flaps},
-    quiet_times=60,
-)
-E_22 = TimerRule(
-    id="E-22",
-    name="migration does not end",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.OPERATOR,
-    meaning="The classic members of a consumer group rebalance as before, and keep the group from the new protocol's benefits.",
-    condition="A consumer group has had members of both protocols for a day.",
-    expected="A migration ends.",
-    action="Move the clients named to group.protocol=consumer.",
-    false_alarms="Clients that cannot be upgraded.",
-    due=_stays_mixed,
-)
-P_12 = FrameRule(
-    id="P-12",
-    name="group converted",
-    severity=Severity.INFO,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.OPERATOR,
-    meaning="The group is being migrated between the classic and the consumer protocol: other rules judge it from here on.",
-    condition="In a group that was seen to be of one type a member was admitted under the protocol of another; or a JoinGroup success "
-    "names no leader, or one again.",
-    expected="A migration that was planned.",
-    action="None if it was planned. If not, look at group.protocol of the client named, and at group.consumer.migration.policy.",
-    false_alarms="None known.",
-    checks={Migrated: _converted},
-    quiet_times=60,
-)
+@rule("group converted", INFO, CERTAIN, OPERATOR, quiet_times=60)
+def P_12(group: GroupModel[Any], migrated: Migrated) -> Breach:
+    """The group is being migrated between the classic and the consumer protocol: other rules judge it from here on.
+
+    Condition: In a group that was seen to be of one type a member was admitted under the protocol of another; or a JoinGroup
+        success names no leader, or one again.
+    Expected: A migration that was planned.
+    Action: None if it was planned. If not, look at group.protocol of the client named, and at group.consumer.migration.policy.
+    False alarms: None known.
+    """
+    number = "" if migrated.number_before is None else f" at {_number(migrated.before)} {migrated.number_before}"
+    member = "" if migrated.member_id is None else f" by member {migrated.member_id}"
+    outcome = "its members are followed on" if migrated.after != "classic" else "its members join again"
+    return Breach(
+        "",
+        f"Group {group.name} was converted from the {migrated.before} type{number} to the {migrated.after} type{member}; {outcome}.",
+        f"a success that only a group of the {migrated.after} type gives",
+        (migrated.frame,),
+        member_id=migrated.member_id,
+    )
+
+
+def _number(kind: str) -> str:
+    return "generation" if kind == "classic" else "epoch"
+
 
 RULES = (E_06, E_09, E_10, E_11, E_19, E_20, E_21, E_22)

@@ -6,9 +6,7 @@ its rows the answer broke. A refusal is no finding: epochs move on while request
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIRMED, CRITICAL, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
     ClaimedMore,
@@ -22,14 +20,7 @@ from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evid
 from coordinator_model.groups.epochs.positions import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH
 from coordinator_model.groups.records import HeartbeatFacts, Removed
-from coordinator_model.rules.base import (
-    Breach,
-    FrameRule,
-    captured,
-    is_refused_no_longer,
-    sender_text,
-    who,
-)
+from coordinator_model.rules.base import Breach, captured, is_refused_no_longer, rule, sender_text, who
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID
 from coordinator_model.wording import a_or_an, begin, counted, seconds
@@ -45,15 +36,6 @@ def end_text(removed: Removed | None) -> str:
     return "was removed by a LeaveGroup" if removed == Removed.REMOVED else "was told that it is no member"
 
 
-def _broke(kind: str) -> Callable[[EpochGroupData, Unlawful], Breach | None]:
-    """Return a check for one kind of unlawful answer."""
-
-    def check(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
-        return _breach_of(group, unlawful) if unlawful.kind == kind else None
-
-    return check
-
-
 def _breach_of(group: EpochGroupData, unlawful: Unlawful) -> Breach:
     exchange = unlawful.exchange
     api = API_NAMES[exchange.api_key]
@@ -64,7 +46,7 @@ def _breach_of(group: EpochGroupData, unlawful: Unlawful) -> Breach:
         f"{api} at epoch {exchange.generation} answered {error_name(exchange.error)}",
         captured(unlawful.proof, *exchange_evidence(exchange)),
         generation=exchange.generation if exchange.generation > JOIN_EPOCH else None,
-        certainty=Certainty.HEURISTIC if unlawful.kind == FENCED and unlawful.reloaded else None,
+        certainty=HEURISTIC if unlawful.kind == FENCED and unlawful.reloaded else None,
     )
 
 
@@ -93,7 +75,16 @@ def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
     return f"{accepted}, although its epoch is {'another' if unlawful.had is None else unlawful.had}"
 
 
-def _shrank(group: EpochGroupData, shrank: EpochShrank) -> Breach:
+@rule("epoch went back", CRITICAL, CERTAIN, BROKER)
+def E_01(group: EpochGroupData, shrank: EpochShrank) -> Breach:
+    """The coordinator has lost state: it may give partitions away that a member still reads.
+
+    Condition: A successful heartbeat returned an epoch below the request's, or below an earlier one of the same membership.
+    Expected: A member's epoch never falls while it is a member.
+    Action: Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them. Look for an
+        unclean election of the offsets partition.
+    False alarms: None known. A join, a leave, a refusal, and a coordinator that moved begin anew.
+    """
     exchange, member = shrank.exchange, shrank.member
     return Breach.of_sender(
         exchange,
@@ -105,7 +96,16 @@ def _shrank(group: EpochGroupData, shrank: EpochShrank) -> Breach:
     )
 
 
-def _ignores_fence(group: EpochGroupData, ignored: EpochFenceIgnored) -> Breach | None:
+@rule("fence ignored", ERROR, HEURISTIC, CLIENT, over=is_refused_no_longer)
+def E_02(group: EpochGroupData, ignored: EpochFenceIgnored) -> Breach | None:
+    """A client works on that is no member any more: others process the same records.
+
+    Condition: At least twice more after FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID a member sends a heartbeat at the same epoch, each
+        after it had the answer to the one before.
+    Expected: The member gives up its partitions and joins again with epoch 0.
+    Action: Restart that client; look at its library's version.
+    False alarms: Heartbeats under way when the first was refused do not count.
+    """
     member, refusals = ignored.member, ignored.refusals
     if refusals.count < _REFUSED_AFTER_FENCE or refusals.error == FENCED_INSTANCE_ID:
         return None
@@ -119,7 +119,44 @@ def _ignores_fence(group: EpochGroupData, ignored: EpochFenceIgnored) -> Breach 
     )
 
 
-def _dirty(group: EpochGroupData, malformed: MalformedHeartbeat) -> Breach:
+@rule("wrong fence", ERROR, CONFIRMED, BROKER)
+def E_03(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
+    """A healthy member loses its partitions and begins again.
+
+    Condition: FENCED_MEMBER_EPOCH to the epoch of the last answer that the member got before it asked, with no other heartbeat of
+        it under way. Heuristic if the coordinator moved since: it may know a state that a newer broker wrote.
+    Expected: A success.
+    Action: Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them.
+    False alarms: None known. A static member that left for a while, and one whose answers are missing, are not judged.
+    """
+    return _breach_of(group, unlawful) if unlawful.kind == FENCED else None
+
+
+@rule("stale epoch accepted", CRITICAL, CONFIRMED, BROKER, suppressed_by=("E-01",))
+def E_04(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
+    """Fencing does not work: a member that others have taken over from may go on.
+
+    Condition: A heartbeat succeeded at an epoch that is neither the member's own nor the one before together with a list of
+        partitions all of which it was assigned.
+    Expected: FENCED_MEMBER_EPOCH.
+    Action: Restart the client named, since others may own its partitions. Keep the frames (rebalance-monitor record) and the
+        coordinator's log of that moment, and report them.
+    False alarms: None known. The epoch before the last is tolerated, since no frame shows when the coordinator last wrote it. After
+        an epoch that went back (E-01) the client may go on with either.
+    """
+    return _breach_of(group, unlawful) if unlawful.kind == STALE else None
+
+
+@rule("dirty join", WARNING, CERTAIN, CLIENT)
+def E_05(group: EpochGroupData, malformed: MalformedHeartbeat) -> Breach:
+    """A client cannot join, or would claim partitions that the coordinator did not give it.
+
+    Condition: A heartbeat with epoch 0 lacks a rebalance timeout, a subscription or the empty list of partitions, lists partitions,
+        or has a blank instance id or rack.
+    Expected: A join with timeout and subscription that owns nothing.
+    Action: Upgrade that client's library.
+    False alarms: None known.
+    """
     exchange = malformed.exchange
     assert isinstance(exchange.facts, HeartbeatFacts)
     return Breach.of_sender(
@@ -131,7 +168,15 @@ def _dirty(group: EpochGroupData, malformed: MalformedHeartbeat) -> Breach:
     )
 
 
-def _joins_again(group: EpochGroupData, again: JoinedAgain) -> Breach | None:
+@rule("join loop", WARNING, HEURISTIC, CLIENT)
+def E_07(group: EpochGroupData, again: JoinedAgain) -> Breach | None:
+    """A client forgets that it is a member; each join drops what it owned.
+
+    Condition: A member joined with epoch 0 at least three times within a minute, and had neither left nor been refused between.
+    Expected: One join; heartbeats at the epoch that it returned.
+    Action: Read that client's log for why it joins anew, stop it if others lose partitions to it, and upgrade its library.
+    False alarms: A client that loses its connections in quick succession.
+    """
     member = again.member
     if len(member.joins) < _JOINS_A_MINUTE:
         return None
@@ -144,7 +189,15 @@ def _joins_again(group: EpochGroupData, again: JoinedAgain) -> Breach | None:
     )
 
 
-def _claims(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
+@rule("claims partitions not granted", ERROR, CONFIRMED, CLIENT)
+def E_08(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
+    """The client reads partitions that belong to another member, or is about to be fenced.
+
+    Condition: A heartbeat lists partitions as owned that no answer assigned to the member since it joined.
+    Expected: The assigned partitions, or fewer.
+    Action: Restart that client; look at its library's version.
+    False alarms: None known: members whose join was not seen, or with a missing frame since, are not judged.
+    """
     member = claimed.member
     return Breach.of_member(
         member,
@@ -156,180 +209,74 @@ def _claims(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
     )
 
 
-_REPORT = "Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them."
-_STOP_AND_REPORT = f"Restart the client named, since others may own its partitions. {_REPORT}"
+@rule("accepted after its end", CRITICAL, CONFIRMED, BROKER)
+def E_14(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
+    """The coordinator serves a member that it had removed: others own its partitions.
 
-E_01 = FrameRule(
-    id="E-01",
-    name="epoch went back",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="The coordinator has lost state: it may give partitions away that a member still reads.",
-    condition="A successful heartbeat returned an epoch below the request's, or below an earlier one of the same membership.",
-    expected="A member's epoch never falls while it is a member.",
-    action=_REPORT + " Look for an unclean election of the offsets partition.",
-    false_alarms="None known. A join, a leave, a refusal, and a coordinator that moved begin anew.",
-    checks={EpochShrank: _shrank},
-)
-E_02 = FrameRule(
-    id="E-02",
-    name="fence ignored",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A client works on that is no member any more: others process the same records.",
-    condition="At least twice more after FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID a member sends a heartbeat at the same epoch, each after "
-    "it had the answer to the one before.",
-    expected="The member gives up its partitions and joins again with epoch 0.",
-    action="Restart that client; look at its library's version.",
-    false_alarms="Heartbeats under way when the first was refused do not count.",
-    checks={EpochFenceIgnored: _ignores_fence},
-    over=is_refused_no_longer,
-)
-E_03 = FrameRule(
-    id="E-03",
-    name="wrong fence",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="A healthy member loses its partitions and begins again.",
-    condition="FENCED_MEMBER_EPOCH to the epoch of the last answer that the member got before it asked, with no other heartbeat of it "
-    "under way. Heuristic if the coordinator moved since: it may know a state that a newer broker wrote.",
-    expected="A success.",
-    action=_REPORT,
-    false_alarms="None known. A static member that left for a while, and one whose answers are missing, are not judged.",
-    checks={Unlawful: _broke(FENCED)},
-)
-E_04 = FrameRule(
-    id="E-04",
-    name="stale epoch accepted",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Fencing does not work: a member that others have taken over from may go on.",
-    condition="A heartbeat succeeded at an epoch that is neither the member's own nor the one before together with a list of partitions "
-    "all of which it was assigned.",
-    expected="FENCED_MEMBER_EPOCH.",
-    action=_STOP_AND_REPORT,
-    false_alarms="None known. The epoch before the last is tolerated, since no frame shows when the coordinator last wrote it. After an "
-    "epoch that went back (E-01) the client may go on with either.",
-    suppressed_by=("E-01",),
-    checks={Unlawful: _broke(STALE)},
-)
-E_05 = FrameRule(
-    id="E-05",
-    name="dirty join",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="A client cannot join, or would claim partitions that the coordinator did not give it.",
-    condition="A heartbeat with epoch 0 lacks a rebalance timeout, a subscription or the empty list of partitions, lists partitions, or "
-    "has a blank instance id or rack.",
-    expected="A join with timeout and subscription that owns nothing.",
-    action="Upgrade that client's library.",
-    false_alarms="None known.",
-    checks={MalformedHeartbeat: _dirty},
-)
-E_07 = FrameRule(
-    id="E-07",
-    name="join loop",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A client forgets that it is a member; each join drops what it owned.",
-    condition="A member joined with epoch 0 at least three times within a minute, and had neither left nor been refused between.",
-    expected="One join; heartbeats at the epoch that it returned.",
-    action="Read that client's log for why it joins anew, stop it if others lose partitions to it, and upgrade its library.",
-    false_alarms="A client that loses its connections in quick succession.",
-    checks={JoinedAgain: _joins_again},
-)
-E_08 = FrameRule(
-    id="E-08",
-    name="claims partitions not granted",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="The client reads partitions that belong to another member, or is about to be fenced.",
-    condition="A heartbeat lists partitions as owned that no answer assigned to the member since it joined.",
-    expected="The assigned partitions, or fewer.",
-    action="Restart that client; look at its library's version.",
-    false_alarms="None known: members whose join was not seen, or with a missing frame since, are not judged.",
-    checks={ClaimedMore: _claims},
-)
-E_14 = FrameRule(
-    id="E-14",
-    name="accepted after its end",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="The coordinator serves a member that it had removed: others own its partitions.",
-    condition="A heartbeat with a positive epoch succeeded for an id that was answered a leave with epoch -1, or UNKNOWN_MEMBER_ID, and "
-    "that has not asked to join since.",
-    expected="UNKNOWN_MEMBER_ID.",
-    action=_STOP_AND_REPORT,
-    false_alarms="None known. It rests when the coordinator has moved.",
-    checks={Unlawful: _broke(GONE)},
-)
-E_15 = FrameRule(
-    id="E-15",
-    name="stranger accepted",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="A client that never joined is served as a member.",
-    condition="A heartbeat with a positive epoch succeeded for an id that never joined, in a group that was seen from its first join on "
-    "for more than a minute, each rise of whose epoch is explained by what was seen.",
-    expected="UNKNOWN_MEMBER_ID.",
-    action=_REPORT,
-    false_alarms="A member that joined on a path that is not captured, with a subscription that raised no epoch, or as another "
-    "fell silent.",
-    checks={Unlawful: _broke(NEVER_JOINED)},
-)
-E_17 = FrameRule(
-    id="E-17",
-    name="malformed request accepted",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="The coordinator does not check what it must: a client may own partitions without its consent.",
-    condition="A heartbeat succeeded that must be refused for its form alone: a dirty join, no member id, a blank instance id or rack, a "
-    "static leave without instance id, an epoch below -2.",
-    expected="INVALID_REQUEST.",
-    action=_REPORT,
-    false_alarms="A broker that is not Apache Kafka may be more lenient.",
-    checks={Unlawful: _broke(MALFORMED)},
-)
-E_18 = FrameRule(
-    id="E-18",
-    name="wrongly refused",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="A client cannot be a member although nothing is in its way.",
-    condition="GROUP_MAX_SIZE_REACHED or UNKNOWN_MEMBER_ID to a member that was accepted less than a session before, "
-    "UNRELEASED_INSTANCE_ID although the holder of that instance id had left for a while or uses the classic protocol, or "
-    "FENCED_INSTANCE_ID to the holder itself, which was accepted less than a session before.",
-    expected="A success.",
-    action=_REPORT,
-    false_alarms="Before 4.4 a static member that returns to a full group, and a Streams member that joins a full group again, lawfully "
-    "get GROUP_MAX_SIZE_REACHED: not counted.",
-    checks={Unlawful: _broke(REFUSED)},
-)
+    Condition: A heartbeat with a positive epoch succeeded for an id that was answered a leave with epoch -1, or UNKNOWN_MEMBER_ID,
+        and that has not asked to join since.
+    Expected: UNKNOWN_MEMBER_ID.
+    Action: Restart the client named, since others may own its partitions. Keep the frames (rebalance-monitor record) and the
+        coordinator's log of that moment, and report them.
+    False alarms: None known. It rests when the coordinator has moved.
+    """
+    return _breach_of(group, unlawful) if unlawful.kind == GONE else None
 
-E_23 = FrameRule(
-    id="E-23",
-    name="held instance id given away",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Two processes are served under one group.instance.id: the first goes on with partitions that the second was given.",
-    condition="A join was accepted under an instance id whose holder was accepted less than a session before, has given nothing up too "
-    "late, and has neither left nor asked to.",
-    expected="UNRELEASED_INSTANCE_ID.",
-    action=_REPORT + " Stop one of the two processes.",
-    false_alarms="None known. It rests when the coordinator has moved, and where the holder's join was not seen.",
-    checks={Unlawful: _broke(HELD)},
-)
+
+@rule("stranger accepted", ERROR, CONFIRMED, BROKER)
+def E_15(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
+    """A client that never joined is served as a member.
+
+    Condition: A heartbeat with a positive epoch succeeded for an id that never joined, in a group that was seen from its first join
+        on for more than a minute, each rise of whose epoch is explained by what was seen.
+    Expected: UNKNOWN_MEMBER_ID.
+    Action: Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them.
+    False alarms: A member that joined on a path that is not captured, with a subscription that raised no epoch, or as another fell
+        silent.
+    """
+    return _breach_of(group, unlawful) if unlawful.kind == NEVER_JOINED else None
+
+
+@rule("malformed request accepted", ERROR, CERTAIN, BROKER)
+def E_17(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
+    """The coordinator does not check what it must: a client may own partitions without its consent.
+
+    Condition: A heartbeat succeeded that must be refused for its form alone: a dirty join, no member id, a blank instance id or
+        rack, a static leave without instance id, an epoch below -2.
+    Expected: INVALID_REQUEST.
+    Action: Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them.
+    False alarms: A broker that is not Apache Kafka may be more lenient.
+    """
+    return _breach_of(group, unlawful) if unlawful.kind == MALFORMED else None
+
+
+@rule("wrongly refused", ERROR, CONFIRMED, BROKER)
+def E_18(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
+    """A client cannot be a member although nothing is in its way.
+
+    Condition: GROUP_MAX_SIZE_REACHED or UNKNOWN_MEMBER_ID to a member that was accepted less than a session before,
+        UNRELEASED_INSTANCE_ID although the holder of that instance id had left for a while or uses the classic protocol, or
+        FENCED_INSTANCE_ID to the holder itself, which was accepted less than a session before.
+    Expected: A success.
+    Action: Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them.
+    False alarms: Before 4.4 a static member that returns to a full group, and a Streams member that joins a full group again,
+        lawfully get GROUP_MAX_SIZE_REACHED: not counted.
+    """
+    return _breach_of(group, unlawful) if unlawful.kind == REFUSED else None
+
+
+@rule("held instance id given away", CRITICAL, CONFIRMED, BROKER)
+def E_23(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
+    """Two processes are served under one group.instance.id: the first goes on with partitions that the second was given.
+
+    Condition: A join was accepted under an instance id whose holder was accepted less than a session before, has given nothing up
+        too late, and has neither left nor asked to.
+    Expected: UNRELEASED_INSTANCE_ID.
+    Action: Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them. Stop one of the
+        two processes.
+    False alarms: None known. It rests when the coordinator has moved, and where the holder's join was not seen.
+    """
+    return _breach_of(group, unlawful) if unlawful.kind == HELD else None
+
 
 RULES = (E_01, E_02, E_03, E_04, E_05, E_07, E_08, E_14, E_15, E_17, E_18, E_23)

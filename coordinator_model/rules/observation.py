@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Severity
+from coordinator_model.finding import BROKER, CAPTURE, CERTAIN, CLIENT, CONFIRMED, CRITICAL, ERROR, OPERATOR, WARNING, Evidence
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.descriptions import DescribedOtherwise
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, the_client, whom
+from coordinator_model.rules.base import Breach, Due, Rule, rule, the_client, timer_rule, whom
 from coordinator_model.wire import API_NAMES, may_be_an_error, supported_versions
 from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
 from coordinator_model.wire.record import Kind, MirrorRecord
@@ -25,88 +25,6 @@ _NAMED = 3
 _UNSEEN_US: Final = 10_000_000
 _LISTED_US: Final = 600_000_000  #: so long a description counts, unless another one follows
 """How long a member may send nothing after its generation began: heartbeats come every 3 s, and frames of several captures mix."""
-
-
-def _described_otherwise(group: ClassicGroup, otherwise: DescribedOtherwise) -> Breach:
-    description = otherwise.description
-    differences, newest = otherwise.differences, group.newest_generation
-    assert newest is not None
-    return Breach(
-        "",
-        f"Broker {description.broker} describes group {group.name} otherwise than frames of generation {otherwise.generation}, before and "
-        f"after, prove: {some(differences, _NAMED, '; ', '; and ')}. What the monitor says of this group may be wrong.",
-        "; ".join(differences[:_NAMED]),
-        (newest.proof, description.frame),
-        generation=otherwise.generation,
-    )
-
-
-def _past_the_capture(group: ClassicGroup | EpochGroup) -> Iterator[Due]:
-    return _unseen(group) if isinstance(group, ClassicGroup) else _described(group)
-
-
-def _described(group: EpochGroup) -> Iterator[Due]:
-    """A member with an epoch that a broker lists, while nothing is captured of it for longer than a session lasts."""
-    known = group.unseen
-    unseen = [one for one in known.unseen if one[0] not in group.members] if known is not None else []
-    if known is None or not unseen:
-        return
-
-    def describe() -> Breach:
-        names = {member_id: f"{member_id} (client {client})" for member_id, client in unseen}
-        observed = "listed in the answer to an admin client, and no heartbeat for longer than a session lasts"
-        breach = _not_captured(group, names, known.members, "the coordinator", observed)
-        return breach._replace(evidence=(known.frame,), generation=group.epoch)
-
-    yield Due(known.at_us + _UNSEEN_US, "", Severity.WARNING, describe, known.at_us + _LISTED_US)
-
-
-def _unseen(group: ClassicGroup) -> Iterator[Due]:
-    """A member of two generations' time without a frame: since the one before it has sent a JoinGroup, at the least.
-
-    A static member may be listed without one. A client that went away while it waited may be listed under an id that no frame names.
-    """
-    if len(group.generations) < 2 or any(group.waiting_joins()):
-        return
-    before, newest = group.generations[-2:]
-    if before.roster is None or newest.roster is None or group.abandoned_us >= before.proven_us:
-        return
-    unseen = [id_ for id_, instance_id in newest.roster.items() if instance_id is None and _is_unseen(group, id_)]
-    if not unseen:
-        return
-
-    def describe() -> Breach:
-        names, listed_by = {id_: id_ for id_ in unseen}, f"generation {newest.generation}"
-        observed = (
-            f"in the member list of {listed_by}, and neither a JoinGroup nor anything else since generation {before.generation}"
-        )
-        breach = _not_captured(group, names, len(newest.roster or ()), listed_by, observed)
-        return breach._replace(evidence=(before.proof, newest.proof), generation=newest.generation)
-
-    yield Due(newest.proven_us + _UNSEEN_US, "", Severity.WARNING, describe)
-
-
-def _not_captured(
-    group: ClassicGroup | EpochGroup, unseen: Mapping[str, str], members: int, listed_by: str, observed: str
-) -> Breach:
-    """Describe members without a frame: one is named in the fields, several only in the text.
-
-    :param unseen: member id → how the text names it.
-    :param members: all that are listed.
-    """
-    return Breach(
-        "",
-        f"{len(unseen)} of {members} members of group {group.name} do not pass the tap: no frame of {some(list(unseen.values()), _NAMED)} "
-        f"was captured, though {listed_by} lists them. Findings about them are missing, and who waits for whom may be wrong.",
-        observed,
-        (),
-        member_id=next(iter(unseen)) if len(unseen) == 1 else None,
-    )
-
-
-def _is_unseen(group: ClassicGroup, member_id: str) -> bool:
-    member = group.members.get(member_id)
-    return member is not None and member.actor == NOBODY and not member.last_frame and member.removed is None
 
 
 def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Breach:
@@ -125,7 +43,7 @@ def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Bre
     subject = (asked.member_id if asked is not None else "") or record.connection
     if whole and request and names_request(record.frame, record.api_key, record.api_version, record.correlation_id):
         summary = f"{begin(the_client(actor))} sent {a_or_an(api)} for group {record.group} that is none: {reason}."
-        return breach._replace(subject=subject, summary=summary, blame=Blame.CLIENT, certainty=Certainty.CONFIRMED)
+        return breach._replace(subject=subject, summary=summary, blame=CLIENT, certainty=CONFIRMED)
     if whole and not request and names_correlation(record.frame, record.correlation_id):
         error = leading_error_code(record.frame, record.api_key, record.api_version)
         strange = (
@@ -135,7 +53,7 @@ def unreadable(record: MirrorRecord, asked: Exchange | None, reason: str) -> Bre
             f"The broker {record.broker} answered the {api} of {member} in group {record.group} with bytes that are no such answer: "
             f"{reason}{strange}. The client cannot read it either; the group is back to learning."
         )
-        return breach._replace(subject=subject, summary=summary, blame=Blame.BROKER, certainty=Certainty.CONFIRMED)
+        return breach._replace(subject=subject, summary=summary, blame=BROKER, certainty=CONFIRMED)
     return breach
 
 
@@ -209,9 +127,9 @@ def _of_frame(record: MirrorRecord, asked: Exchange | None, summary: str, observ
 V_01 = Rule(
     id="V-01",
     name="hole in the mirror",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CAPTURE,
+    severity=WARNING,
+    certainty=CERTAIN,
+    blame=CAPTURE,
     meaning="Records of this mirror partition were never read, or are gone: all its groups are back to learning.",
     condition="The next record's offset is higher than the one expected, or lower although the record is newer than all before.",
     expected="Offsets without holes, that never go back.",
@@ -221,9 +139,9 @@ V_01 = Rule(
 V_02 = Rule(
     id="V-02",
     name="unreadable record",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CAPTURE,
+    severity=WARNING,
+    certainty=CERTAIN,
+    blame=CAPTURE,
     meaning="A record of the mirror could not be read, or the model stumbled over it; the group it belongs to is back to learning.",
     condition="The envelope is not the documented one, bytes of the frame are missing, it does not decode as what it is labelled, or the "
     "model raised.",
@@ -236,9 +154,9 @@ V_02 = Rule(
 V_03 = Rule(
     id="V-03",
     name="mirror silent",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CAPTURE,
+    severity=ERROR,
+    certainty=CERTAIN,
+    blame=CAPTURE,
     meaning="Nothing arrives from the capture, not even its ticks: the monitor is blind for the groups of this partition.",
     condition="No record at all for longer than the configured silence.",
     expected="A tick in every partition each second.",
@@ -248,9 +166,9 @@ V_03 = Rule(
 V_04 = Rule(
     id="V-04",
     name="capture lost frames",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CAPTURE,
+    severity=WARNING,
+    certainty=CERTAIN,
+    blame=CAPTURE,
     meaning="The capturer could not deliver everything it saw; the groups concerned are back to learning.",
     condition="A gap record, or no record at all for longer than model.silence_ms.",
     expected="No gap records, and a tick each second.",
@@ -261,9 +179,9 @@ V_04 = Rule(
 V_05 = Rule(
     id="V-05",
     name="monitor stalled",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CAPTURE,
+    severity=CRITICAL,
+    certainty=CERTAIN,
+    blame=CAPTURE,
     meaning="The monitor itself is dead, hangs, or cannot reach Kafka: nothing is judged, whatever happens to the groups.",
     condition="No new record in the status topic for longer than configured, and no V-03 that explains it. Told by the notifier alone.",
     expected="A record in the status topic every 10 s at least.",
@@ -274,9 +192,9 @@ V_05 = Rule(
 V_06 = Rule(
     id="V-06",
     name="mirror repartitioned",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.OPERATOR,
+    severity=WARNING,
+    certainty=CERTAIN,
+    blame=OPERATOR,
     meaning="The mirror topic has another number of partitions than before: groups may have moved, all are learned again.",
     condition="The number of partitions has changed.",
     expected="A number of partitions that is fixed for the life of the topic, as that of __consumer_offsets is.",
@@ -284,30 +202,13 @@ V_06 = Rule(
     false_alarms="None known.",
 )
 
-V_08 = FrameRule(
-    id="V-08",
-    name="described otherwise",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CAPTURE,
-    meaning="A broker tells an admin client another state or other members of a group than frames prove: the monitor's model of it, or the "
-    "broker's description, is wrong.",
-    condition="A DescribeGroups answer names a state other than Stable, or other members than the newest generation has, although that "
-    "generation was complete before it was asked for and a Heartbeat of it succeeded after it. Judged when the next description comes.",
-    expected="The state Stable, and the members in the leader's member list.",
-    action="Record the group's traffic (rebalance-monitor record) and report it. Until the next rebalance, check findings about members "
-    "with kafka-consumer-groups.sh --describe --members.",
-    false_alarms="None known. Descriptions of more than 256 members, and those cut because they describe many groups, are not judged.",
-    checks={DescribedOtherwise: _described_otherwise},
-    quiet_times=5,
-)
 
 V_09 = Rule(
     id="V-09",
     name="frame out of order",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CAPTURE,
+    severity=WARNING,
+    certainty=CERTAIN,
+    blame=CAPTURE,
     meaning="Frames reach the mirror later than the rules wait for them, or the clocks of several captures differ: a finding may be wrong "
     "because the frame that explains it came after it.",
     condition="A group's request or answer was captured longer before the newest record of its partition than model.reorder_window_ms and "
@@ -318,22 +219,113 @@ V_09 = Rule(
     false_alarms="A tap that could not reach the mirror topic for a while, and then wrote what it had kept.",
 )
 
-V_10 = TimerRule(
-    id="V-10",
-    name="part of the group not captured",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CAPTURE,
-    meaning="Members of the group reach the brokers past the capture: the group is judged without them.",
-    condition="A member in the leader's member list of a generation has sent no frame that was captured, although the generation before "
-    "it, with its own member list, was captured too; judged 10 s after the generation. Or a member of a group with epochs that an admin "
-    "client's description lists has sent none for longer than a session lasts; judged 10 s after the description, over 10 min after it.",
-    expected="Each member of a generation has sent a JoinGroup for it, and each member with an epoch heartbeats.",
-    action="Find the client by its member id, which begins with its client id. Give it the tap's address as bootstrap.servers and restart "
-    "it; a tap that rewrites addresses has to be the only way to the brokers. Where each broker has a tap or a capture of its own, look "
-    "for one that is missing.",
-    false_alarms="None known. Static members, and groups with a client that went away while it joined, are not judged.",
-    due=_past_the_capture,
-)
+
+@rule("described otherwise", WARNING, CONFIRMED, CAPTURE, quiet_times=5)
+def V_08(group: ClassicGroup, otherwise: DescribedOtherwise) -> Breach:
+    """A broker tells an admin client another state or other members of a group than frames prove: the monitor's model of it, or the
+    broker's description, is wrong.
+
+    Condition: A DescribeGroups answer names a state other than Stable, or other members than the newest generation has, although
+        that generation was complete before it was asked for and a Heartbeat of it succeeded after it. Judged when the next
+        description comes.
+    Expected: The state Stable, and the members in the leader's member list.
+    Action: Record the group's traffic (rebalance-monitor record) and report it. Until the next rebalance, check findings about
+        members with kafka-consumer-groups.sh --describe --members.
+    False alarms: None known. Descriptions of more than 256 members, and those cut because they describe many groups, are not
+        judged.
+    """
+    description = otherwise.description
+    differences, newest = otherwise.differences, group.newest_generation
+    assert newest is not None
+    return Breach(
+        "",
+        f"Broker {description.broker} describes group {group.name} otherwise than frames of generation {otherwise.generation}, before and "
+        f"after, prove: {some(differences, _NAMED, '; ', '; and ')}. What the monitor says of this group may be wrong.",
+        "; ".join(differences[:_NAMED]),
+        (newest.proof, description.frame),
+        generation=otherwise.generation,
+    )
+
+
+@timer_rule("part of the group not captured", WARNING, CERTAIN, CAPTURE)
+def V_10(group: ClassicGroup | EpochGroup) -> Iterator[Due]:
+    """Members of the group reach the brokers past the capture: the group is judged without them.
+
+    Condition: A member in the leader's member list of a generation has sent no frame that was captured, although the generation
+        before it, with its own member list, was captured too; judged 10 s after the generation. Or a member of a group with epochs
+        that an admin client's description lists has sent none for longer than a session lasts; judged 10 s after the description,
+        over 10 min after it.
+    Expected: Each member of a generation has sent a JoinGroup for it, and each member with an epoch heartbeats.
+    Action: Find the client by its member id, which begins with its client id. Give it the tap's address as bootstrap.servers and
+        restart it; a tap that rewrites addresses has to be the only way to the brokers. Where each broker has a tap or a capture of
+        its own, look for one that is missing.
+    False alarms: None known. Static members, and groups with a client that went away while it joined, are not judged.
+    """
+    return _unseen(group) if isinstance(group, ClassicGroup) else _described(group)
+
+
+def _described(group: EpochGroup) -> Iterator[Due]:
+    """A member with an epoch that a broker lists, while nothing is captured of it for longer than a session lasts."""
+    known = group.unseen
+    unseen = [one for one in known.unseen if one[0] not in group.members] if known is not None else []
+    if known is None or not unseen:
+        return
+
+    def describe() -> Breach:
+        names = {member_id: f"{member_id} (client {client})" for member_id, client in unseen}
+        observed = "listed in the answer to an admin client, and no heartbeat for longer than a session lasts"
+        breach = _not_captured(group, names, known.members, "the coordinator", observed)
+        return breach._replace(evidence=(known.frame,), generation=group.epoch)
+
+    yield Due(known.at_us + _UNSEEN_US, "", WARNING, describe, known.at_us + _LISTED_US)
+
+
+def _unseen(group: ClassicGroup) -> Iterator[Due]:
+    """A member of two generations' time without a frame: since the one before it has sent a JoinGroup, at the least.
+
+    A static member may be listed without one. A client that went away while it waited may be listed under an id that no frame names.
+    """
+    if len(group.generations) < 2 or any(group.waiting_joins()):
+        return
+    before, newest = group.generations[-2:]
+    if before.roster is None or newest.roster is None or group.abandoned_us >= before.proven_us:
+        return
+    unseen = [id_ for id_, instance_id in newest.roster.items() if instance_id is None and _is_unseen(group, id_)]
+    if not unseen:
+        return
+
+    def describe() -> Breach:
+        names, listed_by = {id_: id_ for id_ in unseen}, f"generation {newest.generation}"
+        observed = (
+            f"in the member list of {listed_by}, and neither a JoinGroup nor anything else since generation {before.generation}"
+        )
+        breach = _not_captured(group, names, len(newest.roster or ()), listed_by, observed)
+        return breach._replace(evidence=(before.proof, newest.proof), generation=newest.generation)
+
+    yield Due(newest.proven_us + _UNSEEN_US, "", WARNING, describe)
+
+
+def _not_captured(
+    group: ClassicGroup | EpochGroup, unseen: Mapping[str, str], members: int, listed_by: str, observed: str
+) -> Breach:
+    """Describe members without a frame: one is named in the fields, several only in the text.
+
+    :param unseen: member id → how the text names it.
+    :param members: all that are listed.
+    """
+    return Breach(
+        "",
+        f"{len(unseen)} of {members} members of group {group.name} do not pass the tap: no frame of {some(list(unseen.values()), _NAMED)} "
+        f"was captured, though {listed_by} lists them. Findings about them are missing, and who waits for whom may be wrong.",
+        observed,
+        (),
+        member_id=next(iter(unseen)) if len(unseen) == 1 else None,
+    )
+
+
+def _is_unseen(group: ClassicGroup, member_id: str) -> bool:
+    member = group.members.get(member_id)
+    return member is not None and member.actor == NOBODY and not member.last_frame and member.removed is None
+
 
 RULES = (V_01, V_02, V_03, V_04, V_05, V_06, V_08, V_09, V_10)

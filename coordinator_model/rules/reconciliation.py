@@ -10,7 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Severity
+from coordinator_model.finding import (
+    BROKER,
+    CERTAIN,
+    CLIENT,
+    CONFIRMED,
+    CRITICAL,
+    ERROR,
+    HEURISTIC,
+    OPERATOR,
+    WARNING,
+    Blame,
+    Evidence,
+)
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AssignorFailed, DoubleOwned, EpochRose, NoAssignment, UnsubscribedAssigned
 from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
@@ -19,7 +31,7 @@ from coordinator_model.groups.epochs.reconciliation import UNSEEN_CAUSE, removal
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.rebalance_recorder import GONE, NOT_GIVEN_UP
 from coordinator_model.groups.waits import Wait, sentence, waits
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, captured, sender_text, who
+from coordinator_model.rules.base import Breach, Due, Rule, captured, rule, sender_text, timer_rule, who
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wording import a_or_an, begin, clock, plural, seconds
 
@@ -29,7 +41,26 @@ _FAILURES = 3
 _DEAD = 2  #: dead members that keep partitions; one alone is a crash, whose wait its session bounds
 
 
-def _double_owned(group: EpochGroupData, double: DoubleOwned) -> Breach:
+def _warned_us(member: EpochMember) -> int:
+    """Return when half of the time is over that a member has to give up what it was told to."""
+    return member.told_us + (member.told_timeout_ms or 0) * 500
+
+
+def waiting_members(group: EpochGroupData, holder: EpochMember) -> list[EpochMember]:
+    """Return the members that have nothing at the newest epoch and may wait for the holder."""
+    return [member for member in group.present_members() if member is not holder and member.empty_since_us and not member.classic]
+
+
+@rule("partition of two members", CRITICAL, CONFIRMED, BROKER)
+def A_12(group: EpochGroupData, double: DoubleOwned) -> Breach:
+    """Two members process the same records, and overwrite each other's offsets (KAFKA-16147 and its like).
+
+    Condition: A partition was assigned to a member while another held it, which had not acknowledged to give it up and had not
+        gone; and that other was accepted afterwards at its epoch without a join between.
+    Expected: A partition is given away only once its holder has acknowledged, left, been replaced or been removed.
+    Action: Keep the frames named and the coordinator's log, and report them; restart one of the two clients.
+    False alarms: None known. A missing frame of the holder, and a coordinator that moved, end what is known of it.
+    """
     holder = group.members[double.grant.holder]
     other = group.members.get(double.grant.other)
     taker = who(other) if other is not None else f"member {double.grant.other}"
@@ -44,11 +75,89 @@ def _double_owned(group: EpochGroupData, double: DoubleOwned) -> Breach:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- who waits for whom
+@rule("no assignment in a full answer", ERROR, CERTAIN, BROKER)
+def E_12(group: EpochGroupData, missing: NoAssignment) -> Breach:
+    """The client keeps an old plan, or none (KAFKA-16367).
+
+    Condition: A join, or a heartbeat with timeout, subscription and list of partitions, succeeded without an assignment.
+    Expected: The whole assignment, which may be empty.
+    Action: Upgrade the broker.
+    False alarms: None known: version 0 of the API, which preview brokers had, is not judged.
+    """
+    exchange = missing.exchange
+    asked = "join" if not exchange.generation else "full request"
+    return Breach.of_sender(
+        exchange,
+        f"The coordinator {exchange.broker} answered the {asked} of {sender_text(exchange)} in group {group.name} without an "
+        "assignment: the client goes on with what it had.",
+        f"a {asked} answered at epoch {missing.epoch} without an assignment",
+        (asked_evidence(exchange), answer_evidence(exchange, missing.epoch)),
+        generation=missing.epoch,
+    )
 
 
-def _revocations(group: EpochGroupData) -> Iterator[Due]:
-    """Yield what becomes due for each member that was told to give up partitions and has not acknowledged."""
+@rule("assignor fails", ERROR, CERTAIN, BROKER, over=lambda group, _: group.assignor_failures == 0)
+def E_13(group: EpochGroupData, failed: AssignorFailed) -> Breach | None:
+    """The group cannot rebalance: new members get nothing, and partitions of those that left stay idle.
+
+    Condition: Three heartbeats of the group in a row were answered UNKNOWN_SERVER_ERROR.
+    Expected: A target assignment for each epoch.
+    Action: Read the coordinator's log, and the broker's reason if one is named. If group.consumer.assignors names an assignor of
+        your own, look there.
+    False alarms: None known.
+    """
+    if failed.times < _FAILURES:
+        return None
+    exchange = failed.exchange
+    reason = f": “{failed.text}”" if failed.text else ""
+    api = API_NAMES[exchange.api_key]
+    return Breach.of_sender(
+        exchange,
+        f"The coordinator {exchange.broker} fails on heartbeats of group {group.name}, {failed.times} times in a row{reason}: no "
+        "rebalance is possible.",
+        f"{a_or_an(api)} answered UNKNOWN_SERVER_ERROR{reason}",
+        exchange_evidence(exchange),
+        subject="",
+        generation=None,
+    )
+
+
+@rule("unsubscribed topic assigned", ERROR, CERTAIN, BROKER)
+def E_16(group: EpochGroupData, more: UnsubscribedAssigned) -> Breach:
+    """A member gets partitions that it will not read: they are idle.
+
+    Condition: An assignment has more topics than the member subscribes to by name, and it has no pattern. Only brokers since 4.2
+        are judged: older ones leave topics assigned until the next target.
+    Expected: Partitions of subscribed topics.
+    Action: Keep the frames named and the coordinator's log, and report them.
+    False alarms: None known.
+    """
+    member, exchange = more.member, more.exchange
+    subscribed = sorted(set(member.topics or ()))
+    assigned = f"partitions of {' and '.join(more.foreign)}" if more.foreign else f"partitions of {more.assigned} topics"
+    wants = ", ".join(subscribed) if more.foreign else f"{len(subscribed)}"
+    return Breach.of_member(
+        member,
+        f"The coordinator {exchange.broker} assigned {assigned} to {who(member)} in group {group.name}, which subscribes to {wants}.",
+        f"{more.assigned} topics assigned, {len(subscribed)} subscribed",
+        exchange_evidence(exchange),
+        generation=member.epoch,
+    )
+
+
+@timer_rule("partitions not given up", ERROR, CONFIRMED, CLIENT)
+def R_14(group: EpochGroupData) -> Iterator[Due]:
+    """Nobody reads what the member was told to give up; others wait for it.
+
+    Condition: A member was told to give up partitions, and its requests have not acknowledged that for half of its rebalance
+        timeout (warning). An error of the broker if it still accepts the member after three times the time, a tenth and 2 s: it may
+        have loaded the group anew between frames, even twice. Each answer that takes more starts the time again, as it does for the
+        coordinator.
+    Expected: A heartbeat that no longer lists them, as soon as the rebalance listener has returned.
+    Action: Take a thread dump of that client: look at its rebalance listener and its poll loop. Restart it if it hangs: others get
+        its partitions once it has left, or its session has ended.
+    False alarms: None known. Where the timeout was not seen, the rule rests.
+    """
     for member in group.present_members():
         timeout_ms = member.told_timeout_ms
         if not member.pending or not member.told_us or timeout_ms is None:
@@ -59,7 +168,7 @@ def _revocations(group: EpochGroupData) -> Iterator[Due]:
         yield Due(
             half_us,
             member.id,
-            Severity.WARNING,
+            WARNING,
             partial(_withheld, group, member, half_us, until_us),
         )
         overdue_us = removal_overdue_us(group, member)
@@ -67,14 +176,9 @@ def _revocations(group: EpochGroupData) -> Iterator[Due]:
             yield Due(
                 member.accepted_us,
                 member.id,
-                Severity.ERROR,
+                ERROR,
                 partial(_not_removed, group, member, until_us),
             )
-
-
-def _warned_us(member: EpochMember) -> int:
-    """Return when half of the time is over that a member has to give up what it was told to."""
-    return member.told_us + (member.told_timeout_ms or 0) * 500
 
 
 def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us: int) -> Breach:
@@ -96,18 +200,13 @@ def _not_removed(group: EpochGroupData, member: EpochMember, until_us: int) -> B
         summary=f"The coordinator {group.broker} should have removed {who(member)} from group {group.name} at {clock(until_us)}: it was "
         f"asked to give up {partitions_text(group, member.pending)} and has not, and its heartbeats still succeed.",
         observed=f"a heartbeat accepted at {clock(member.accepted_us)} at epoch {member.epoch}",
-        blame=Blame.BROKER,
+        blame=BROKER,
         action="Restart that client, which frees what it holds. Keep the frames and the coordinator's log of that moment, and report them.",
     )
 
 
 def _told_frames(member: EpochMember) -> tuple[Evidence, ...]:
     return captured(member.told_frame)
-
-
-def waiting_members(group: EpochGroupData, holder: EpochMember) -> list[EpochMember]:
-    """Return the members that have nothing at the newest epoch and may wait for the holder."""
-    return [member for member in group.present_members() if member is not holder and member.empty_since_us and not member.classic]
 
 
 def _starving(group: EpochGroupData) -> Iterator[Due]:
@@ -135,7 +234,7 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
 
         due_us = member.empty_since_us + longest_ms * 1_000 + group.settings.slack_us(longest_ms)
         if all(_warned_us(holder) > due_us for holder in holders):  # else R-14 reports the holder
-            yield Due(due_us, member.id, Severity.WARNING, describe)
+            yield Due(due_us, member.id, WARNING, describe)
 
 
 def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
@@ -161,27 +260,41 @@ def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
                 "frees what they keep sooner.",
             )
 
-        yield Due(
-            max(member.empty_since_us, since_us) + group.settings.standstill_ms * 1_000, member.id, Severity.WARNING, describe
-        )
+        yield Due(max(member.empty_since_us, since_us) + group.settings.standstill_ms * 1_000, member.id, WARNING, describe)
 
 
-def _starves(group: EpochGroupData) -> Iterator[Due]:
+@timer_rule("member starves", WARNING, HEURISTIC, CLIENT, suppressed_by=("R-14",))
+def R_15(group: EpochGroupData) -> Iterator[Due]:
+    """A member has nothing to do, while another holds partitions that it was told to give up.
+
+    Condition: A member is at the newest epoch with no partition for longer than the rebalance timeout of those that have not
+        acknowledged, a tenth and 2 s, and each of these was told to give up more within half of its rebalance timeout: else R-14
+        reports it. Or for 20 s (standstill_ms) while at least two dead members, whose connections ended, keep partitions.
+    Expected: Partitions within a rebalance timeout.
+    Action: Act on the member that holds them, which is named: take a thread dump, look at its rebalance listener and poll loop, and
+        restart it if it hangs.
+    False alarms: More members than partitions: no frame shows what a member is to get.
+    """
     yield from _starving(group)
     yield from _starved_by_the_dead(group)
 
 
-# ---------------------------------------------------------------------------------------------------- epochs and answers
+@rule("epoch storm", ERROR, HEURISTIC, CLIENT)
+def R_16(group: EpochGroupData, rose: EpochRose) -> Breach | None:
+    """The group never settles: each epoch is another reconciliation for all members.
 
-
-def _storm(group: EpochGroupData, rose: EpochRose) -> Breach | None:
+    Condition: The group's epoch has risen at least once in every one and a half heartbeat intervals for 5 minutes.
+    Expected: An epoch lasts until members, subscriptions or topics change.
+    Action: Look at what raises it, which is named: members that join and leave, subscriptions that change.
+    False alarms: A deployment that restarts members one after the other for so long.
+    """
     lasts_us = rose.bump.at_us - rose.since_us
     if lasts_us < _STORM_US:
         return None
     newest = "" if rose.bump.member_id is None else f", last by member {rose.bump.member_id}"
     why = ", ".join(f"{cause} {times} {plural(times, 'time')}" for cause, times in rose.causes) + newest
     blame, action = _who_raises(group, rose)
-    if blame is Blame.BROKER:
+    if blame is BROKER:
         why = "nothing that was seen raises it"
     return Breach(
         "",
@@ -201,160 +314,13 @@ def _who_raises(group: EpochGroupData, rose: EpochRose) -> tuple[Blame | None, s
         return None, None
     if group.kind == SHARE and group.release_of(group.broker) < _SHARE_STORM_MENDED_IN:
         return (
-            Blame.BROKER,
+            BROKER,
             "Upgrade the brokers: nothing that was seen raises these epochs.",
         )
-    return Blame.OPERATOR, (
+    return OPERATOR, (
         "Look for who makes and deletes topics, adds partitions or changes the group's configuration, again and again: no member "
         "explains these epochs."
     )
 
-
-def _no_assignment(group: EpochGroupData, missing: NoAssignment) -> Breach:
-    exchange = missing.exchange
-    asked = "join" if not exchange.generation else "full request"
-    return Breach.of_sender(
-        exchange,
-        f"The coordinator {exchange.broker} answered the {asked} of {sender_text(exchange)} in group {group.name} without an "
-        "assignment: the client goes on with what it had.",
-        f"a {asked} answered at epoch {missing.epoch} without an assignment",
-        (asked_evidence(exchange), answer_evidence(exchange, missing.epoch)),
-        generation=missing.epoch,
-    )
-
-
-def _assignor_failed(group: EpochGroupData, failed: AssignorFailed) -> Breach | None:
-    if failed.times < _FAILURES:
-        return None
-    exchange = failed.exchange
-    reason = f": “{failed.text}”" if failed.text else ""
-    api = API_NAMES[exchange.api_key]
-    return Breach.of_sender(
-        exchange,
-        f"The coordinator {exchange.broker} fails on heartbeats of group {group.name}, {failed.times} times in a row{reason}: no "
-        "rebalance is possible.",
-        f"{a_or_an(api)} answered UNKNOWN_SERVER_ERROR{reason}",
-        exchange_evidence(exchange),
-        subject="",
-        generation=None,
-    )
-
-
-def _unsubscribed(group: EpochGroupData, more: UnsubscribedAssigned) -> Breach:
-    member, exchange = more.member, more.exchange
-    subscribed = sorted(set(member.topics or ()))
-    assigned = f"partitions of {' and '.join(more.foreign)}" if more.foreign else f"partitions of {more.assigned} topics"
-    wants = ", ".join(subscribed) if more.foreign else f"{len(subscribed)}"
-    return Breach.of_member(
-        member,
-        f"The coordinator {exchange.broker} assigned {assigned} to {who(member)} in group {group.name}, which subscribes to {wants}.",
-        f"{more.assigned} topics assigned, {len(subscribed)} subscribed",
-        exchange_evidence(exchange),
-        generation=member.epoch,
-    )
-
-
-A_12 = FrameRule(
-    id="A-12",
-    name="partition of two members",
-    severity=Severity.CRITICAL,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.BROKER,
-    meaning="Two members process the same records, and overwrite each other's offsets (KAFKA-16147 and its like).",
-    condition="A partition was assigned to a member while another held it, which had not acknowledged to give it up and had not gone; "
-    "and that other was accepted afterwards at its epoch without a join between.",
-    expected="A partition is given away only once its holder has acknowledged, left, been replaced or been removed.",
-    action="Keep the frames named and the coordinator's log, and report them; restart one of the two clients.",
-    false_alarms="None known. A missing frame of the holder, and a coordinator that moved, end what is known of it.",
-    checks={DoubleOwned: _double_owned},
-)
-E_12 = FrameRule(
-    id="E-12",
-    name="no assignment in a full answer",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="The client keeps an old plan, or none (KAFKA-16367).",
-    condition="A join, or a heartbeat with timeout, subscription and list of partitions, succeeded without an assignment.",
-    expected="The whole assignment, which may be empty.",
-    action="Upgrade the broker.",
-    false_alarms="None known: version 0 of the API, which preview brokers had, is not judged.",
-    checks={NoAssignment: _no_assignment},
-)
-E_13 = FrameRule(
-    id="E-13",
-    name="assignor fails",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="The group cannot rebalance: new members get nothing, and partitions of those that left stay idle.",
-    condition="Three heartbeats of the group in a row were answered UNKNOWN_SERVER_ERROR.",
-    expected="A target assignment for each epoch.",
-    action="Read the coordinator's log, and the broker's reason if one is named. If group.consumer.assignors names an "
-    "assignor of your own, look there.",
-    false_alarms="None known.",
-    checks={AssignorFailed: _assignor_failed},
-    over=lambda group, _: group.assignor_failures == 0,
-)
-E_16 = FrameRule(
-    id="E-16",
-    name="unsubscribed topic assigned",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.BROKER,
-    meaning="A member gets partitions that it will not read: they are idle.",
-    condition="An assignment has more topics than the member subscribes to by name, and it has no pattern. Only brokers since 4.2 are "
-    "judged: older ones leave topics assigned until the next target.",
-    expected="Partitions of subscribed topics.",
-    action="Keep the frames named and the coordinator's log, and report them.",
-    false_alarms="None known.",
-    checks={UnsubscribedAssigned: _unsubscribed},
-)
-R_14 = TimerRule(
-    id="R-14",
-    name="partitions not given up",
-    severity=Severity.ERROR,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="Nobody reads what the member was told to give up; others wait for it.",
-    condition="A member was told to give up partitions, and its requests have not acknowledged that for half of its rebalance timeout "
-    "(warning). An error of the broker if it still accepts the member after three times the time, a tenth and 2 s: it may have loaded the "
-    "group anew between frames, even twice. Each answer that takes more starts the time again, as it does for the coordinator.",
-    expected="A heartbeat that no longer lists them, as soon as the rebalance listener has returned.",
-    action="Take a thread dump of that client: look at its rebalance listener and its poll loop. Restart it if it hangs: "
-    "others get its partitions once it has left, or its session has ended.",
-    false_alarms="None known. Where the timeout was not seen, the rule rests.",
-    due=_revocations,
-)
-R_15 = TimerRule(
-    id="R-15",
-    name="member starves",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="A member has nothing to do, while another holds partitions that it was told to give up.",
-    condition="A member is at the newest epoch with no partition for longer than the rebalance timeout of those that have not "
-    "acknowledged, a tenth and 2 s, and each of these was told to give up more within half of its rebalance timeout: else R-14 reports it. "
-    "Or for 20 s (standstill_ms) while at least two dead members, whose connections ended, keep partitions.",
-    expected="Partitions within a rebalance timeout.",
-    action="Act on the member that holds them, which is named: take a thread dump, look at its rebalance listener and poll loop, "
-    "and restart it if it hangs.",
-    false_alarms="More members than partitions: no frame shows what a member is to get.",
-    suppressed_by=("R-14",),
-    due=_starves,
-)
-R_16 = FrameRule(
-    id="R-16",
-    name="epoch storm",
-    severity=Severity.ERROR,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CLIENT,
-    meaning="The group never settles: each epoch is another reconciliation for all members.",
-    condition="The group's epoch has risen at least once in every one and a half heartbeat intervals for 5 minutes.",
-    expected="An epoch lasts until members, subscriptions or topics change.",
-    action="Look at what raises it, which is named: members that join and leave, subscriptions that change.",
-    false_alarms="A deployment that restarts members one after the other for so long.",
-    checks={EpochRose: _storm},
-)
 
 RULES: tuple[Rule, ...] = (A_12, E_12, E_13, E_16, R_14, R_15, R_16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from coordinator_model.finding import Blame, Certainty, Severity
+from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, INFO, WARNING, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored, StreamsJoinRefused
 from coordinator_model.groups.epochs.evidence import exchange_evidence
@@ -22,7 +22,7 @@ from coordinator_model.groups.epochs.statuses import (
     STALE_TOPOLOGY,
 )
 from coordinator_model.groups.evidence import client_text
-from coordinator_model.rules.base import Breach, Due, FrameRule, Rule, TimerRule, about_one, captured, sender_text, who
+from coordinator_model.rules.base import Breach, Due, Rule, about_one, captured, rule, sender_text, timer_rule, who
 from coordinator_model.wire import error_name
 from coordinator_model.wording import begin, clock, plural, seconds, some
 
@@ -40,20 +40,32 @@ class _Cause(NamedTuple):
 
 
 _CAUSES: Final = {
-    STALE_TOPOLOGY: _Cause("stale topology", "a member has an older version of the application", Severity.WARNING),
-    MISSING_SOURCE_TOPICS: _Cause("missing source topics", "a source topic does not exist", Severity.ERROR),
-    INCORRECTLY_PARTITIONED_TOPICS: _Cause(
-        "wrong partition counts", "topics have numbers of partitions that do not fit", Severity.ERROR
-    ),
-    MISSING_INTERNAL_TOPICS: _Cause("missing internal topics", "an internal topic does not exist", Severity.ERROR),
+    STALE_TOPOLOGY: _Cause("stale topology", "a member has an older version of the application", WARNING),
+    MISSING_SOURCE_TOPICS: _Cause("missing source topics", "a source topic does not exist", ERROR),
+    INCORRECTLY_PARTITIONED_TOPICS: _Cause("wrong partition counts", "topics have numbers of partitions that do not fit", ERROR),
+    MISSING_INTERNAL_TOPICS: _Cause("missing internal topics", "an internal topic does not exist", ERROR),
     # The first delay is 3 s, and an assignment comes at most every 15 s.
-    ASSIGNMENT_DELAYED: _Cause("assignment delayed", "the assignment is put off", Severity.WARNING, 30_000_000),
-    MISSING_CLIENT_TAGS: _Cause("missing client tags", "clients lack tags that the assignor needs", Severity.WARNING),
+    ASSIGNMENT_DELAYED: _Cause("assignment delayed", "the assignment is put off", WARNING, 30_000_000),
+    MISSING_CLIENT_TAGS: _Cause("missing client tags", "clients lack tags that the assignor needs", WARNING),
 }
 """Status → what it means, and how long it may last. Topics are made, and applications replaced, within a minute."""
 
 
-def _no_tasks(group: EpochGroupData, told: StatusTold) -> Breach | None:
+def _status_over(group: EpochGroupData, name: str) -> bool:
+    return all(_CAUSES[code].name != name for code in group.status_spells if code in _CAUSES)
+
+
+@rule("no tasks, with a named cause", ERROR, CERTAIN, CONFIG, over=_status_over)
+def R_19(group: EpochGroupData, told: StatusTold) -> Breach | None:
+    """A Streams application does nothing, and the coordinator says why.
+
+    Condition: Answers to heartbeats of a Streams group have had the same status for a minute: 0 stale topology or 6 missing client
+        tags (warning), 1 missing source topics, 2 wrong partition counts, 3 missing internal topics; or 5, assignment delayed, for
+        30 s (warning).
+    Expected: No status, or one that lasts seconds while the application starts.
+    Action: Do what the cause says: make the topic named, correct its partitions, stop the old version, set the tags.
+    False alarms: A topic that is made later on purpose. Before 4.2 an answer with null ends a status.
+    """
     cause, spell = _CAUSES.get(told.code), told.spell
     if cause is None or spell.last_us - spell.first_us < cause.after_us:
         return None
@@ -79,26 +91,6 @@ def _stale(group: EpochGroupData) -> list[EpochMember]:
     return [member for member in group.present_members() if any(code == STALE_TOPOLOGY for code, _ in member.statuses)]
 
 
-def _status_over(group: EpochGroupData, name: str) -> bool:
-    return all(_CAUSES[code].name != name for code in group.status_spells if code in _CAUSES)
-
-
-def _shutdown(group: EpochGroupData, asked: ShutdownAsked) -> Breach:
-    member, times, ids = asked.member, len(asked.shutdowns), [id_ for _, id_ in asked.shutdowns]
-    again = f"; {times} such requests within an hour: the application comes back and fails again" if times > 1 else ""
-    others = [other for other in map(group.members.get, ids) if other is not None and other.actor.named != member.actor.named]
-    beside = f", and so did {some([who(other) for other in others], _NAMED)}" if others else ""
-    return Breach(
-        "",
-        f"{begin(who(member))} asked the whole application of Streams group {group.name} to stop{beside}{again}.",
-        f"a heartbeat with the flag to shut the application down, {times} within an hour",
-        (asked.frame,),
-        generation=member.epoch,
-        severity=Severity.CRITICAL if times > 1 else None,
-        **about_one([member, *others]),
-    )
-
-
 def _told_to_stop(group: EpochGroupData, told: StatusTold) -> Breach | None:
     """Return the breach of a request to stop that was not seen; the answers quote who made it."""
     since_us = told.exchange.res_us - SHUTDOWN_WINDOW_US
@@ -114,37 +106,42 @@ def _told_to_stop(group: EpochGroupData, told: StatusTold) -> Breach | None:
     )
 
 
-def _ignores_stop(group: EpochGroupData, ignored: StopIgnored) -> Breach:
-    member = ignored.member
-    return Breach.of_member(
-        member,
-        f"{begin(who(member))} goes on in Streams group {group.name} although it was told {seconds(ignored.lasts_us)} ago that the "
-        "application stops: the others stop, and it keeps its tasks.",
-        f"a heartbeat {seconds(ignored.lasts_us)} after status {SHUTDOWN_APPLICATION} (shutdown application)",
-        exchange_evidence(ignored.exchange),
+@rule("application told to stop", INFO, CERTAIN, CLIENT, quiet_times=15, also=(_told_to_stop,))
+def R_20(group: EpochGroupData, asked: ShutdownAsked) -> Breach:
+    """All instances of a Streams application stop, because one met an error that it holds for fatal.
+
+    Condition: A member's heartbeat asks for it, or answers have status 4 although no such request was seen within an hour. Critical
+        if another member asks within an hour: the application was restarted, and fails again.
+    Expected: An application that runs.
+    Action: Read the log of the member named: it holds the exception that it took for fatal. Mend its cause before the application
+        starts again, or it stops again.
+    False alarms: None known.
+    """
+    member, times, ids = asked.member, len(asked.shutdowns), [id_ for _, id_ in asked.shutdowns]
+    again = f"; {times} such requests within an hour: the application comes back and fails again" if times > 1 else ""
+    others = [other for other in map(group.members.get, ids) if other is not None and other.actor.named != member.actor.named]
+    beside = f", and so did {some([who(other) for other in others], _NAMED)}" if others else ""
+    return Breach(
+        "",
+        f"{begin(who(member))} asked the whole application of Streams group {group.name} to stop{beside}{again}.",
+        f"a heartbeat with the flag to shut the application down, {times} within an hour",
+        (asked.frame,),
         generation=member.epoch,
+        severity=CRITICAL if times > 1 else None,
+        **about_one([member, *others]),
     )
 
 
-def _join_refused(group: EpochGroupData, refused: StreamsJoinRefused) -> Breach:
-    """Return the breach, by client: one that is started anew and refused again has another member id each time."""
-    exchange = refused.exchange
-    reason = error_name(exchange.error) + (f": “{refused.text}”" if refused.text else "")
-    return Breach.of_sender(
-        exchange,
-        f"{begin(sender_text(exchange))} cannot join Streams group {group.name}: its topology is refused with {reason}.",
-        f"a join with a topology answered {reason}",
-        exchange_evidence(exchange),
-        subject=client_text(exchange.actor),
-        generation=None,
-    )
+@timer_rule("share group gets nothing", WARNING, HEURISTIC, CONFIG)
+def R_21(group: EpochGroupData) -> Iterator[Due]:
+    """Nobody reads the group's topics.
 
-
-def _has_joined(group: EpochGroupData, client: str) -> bool:
-    return any(client_text(member.actor) == client for member in group.present_members())
-
-
-def _share_starves(group: EpochGroupData) -> Iterator[Due]:
+    Condition: No member of a share group has had any partition at the newest epoch for a minute, and each subscribes to topics.
+    Expected: Partitions within seconds of the first join.
+    Action: Look whether the topics exist, unless the finding says so, and at the log of the share coordinator
+        (__share_group_state).
+    False alarms: Topics that are made later on purpose.
+    """
     members = list(group.present_members())
     if group.kind != SHARE or not members or any(not member.empty_since_us or not member.topics for member in members):
         return
@@ -165,85 +162,55 @@ def _share_starves(group: EpochGroupData) -> Iterator[Due]:
             generation=group.epoch,
         )
 
-    yield Due(since_us + _NOTHING_US, "", Severity.WARNING, describe)
+    yield Due(since_us + _NOTHING_US, "", WARNING, describe)
 
 
-R_19 = FrameRule(
-    id="R-19",
-    name="no tasks, with a named cause",
-    severity=Severity.ERROR,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="A Streams application does nothing, and the coordinator says why.",
-    condition="Answers to heartbeats of a Streams group have had the same status for a minute: 0 stale topology or 6 missing client "
-    "tags (warning), 1 missing source topics, 2 wrong partition counts, 3 missing internal topics; or 5, assignment delayed, for 30 s "
-    "(warning).",
-    expected="No status, or one that lasts seconds while the application starts.",
-    action="Do what the cause says: make the topic named, correct its partitions, stop the old version, set the tags.",
-    false_alarms="A topic that is made later on purpose. Before 4.2 an answer with null ends a status.",
-    checks={StatusTold: _no_tasks},
-    over=_status_over,
-)
-R_20 = FrameRule(
-    id="R-20",
-    name="application told to stop",
-    severity=Severity.INFO,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CLIENT,
-    meaning="All instances of a Streams application stop, because one met an error that it holds for fatal.",
-    condition="A member's heartbeat asks for it, or answers have status 4 although no such request was seen within an hour. Critical if "
-    "another member asks within an hour: the application was restarted, and fails again.",
-    expected="An application that runs.",
-    action="Read the log of the member named: it holds the exception that it took for fatal. Mend its cause before the application "
-    "starts again, or it stops again.",
-    false_alarms="None known.",
-    checks={ShutdownAsked: _shutdown, StatusTold: _told_to_stop},
-    quiet_times=15,
-)
-R_21 = TimerRule(
-    id="R-21",
-    name="share group gets nothing",
-    severity=Severity.WARNING,
-    certainty=Certainty.HEURISTIC,
-    blame=Blame.CONFIG,
-    meaning="Nobody reads the group's topics.",
-    condition="No member of a share group has had any partition at the newest epoch for a minute, and each subscribes to topics.",
-    expected="Partitions within seconds of the first join.",
-    action="Look whether the topics exist, unless the finding says so, and at the log of the share coordinator (__share_group_state).",
-    false_alarms="Topics that are made later on purpose.",
-    due=_share_starves,
-)
+def _has_joined(group: EpochGroupData, client: str) -> bool:
+    return any(client_text(member.actor) == client for member in group.present_members())
 
-R_22 = FrameRule(
-    id="R-22",
-    name="topology refused",
-    severity=Severity.WARNING,
-    certainty=Certainty.CERTAIN,
-    blame=Blame.CONFIG,
-    meaning="An instance of a Streams application does not start.",
-    condition="A well-formed join of a Streams group was answered STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, "
-    "STREAMS_TOPOLOGY_FENCED, or INVALID_REQUEST, which brokers answer to a topology other than the group's.",
-    expected="One topology for all instances, of which the broker can make the internal topics.",
-    action="Read the broker's reason, if it gives one. Stop all instances of the older version before those of a changed topology start: "
-    "up to 4.4 brokers take a new topology only in an empty group.",
-    false_alarms="None known.",
-    checks={StreamsJoinRefused: _join_refused},
-    over=_has_joined,
-)
 
-R_23 = FrameRule(
-    id="R-23",
-    name="goes on after it was told to stop",
-    severity=Severity.WARNING,
-    certainty=Certainty.CONFIRMED,
-    blame=Blame.CLIENT,
-    meaning="An instance of a Streams application runs on while the others stop: it is to take all their tasks, and meets their error.",
-    condition="A member has sent heartbeats for more than a minute since it was told first that the application stops (status 4), and was "
-    "not told otherwise.",
-    expected="It closes, and leaves.",
-    action="Stop that instance; look for a close() that hangs, or a library that does not know the status.",
-    false_alarms="An instance whose state takes more than a minute to close.",
-    checks={StopIgnored: _ignores_stop},
-)
+@rule("topology refused", WARNING, CERTAIN, CONFIG, over=_has_joined)
+def R_22(group: EpochGroupData, refused: StreamsJoinRefused) -> Breach:
+    """An instance of a Streams application does not start.
+
+    Condition: A well-formed join of a Streams group was answered STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH,
+        STREAMS_TOPOLOGY_FENCED, or INVALID_REQUEST, which brokers answer to a topology other than the group's.
+    Expected: One topology for all instances, of which the broker can make the internal topics.
+    Action: Read the broker's reason, if it gives one. Stop all instances of the older version before those of a changed topology
+        start: up to 4.4 brokers take a new topology only in an empty group.
+    False alarms: None known.
+    """
+    exchange = refused.exchange
+    reason = error_name(exchange.error) + (f": “{refused.text}”" if refused.text else "")
+    return Breach.of_sender(
+        exchange,
+        f"{begin(sender_text(exchange))} cannot join Streams group {group.name}: its topology is refused with {reason}.",
+        f"a join with a topology answered {reason}",
+        exchange_evidence(exchange),
+        subject=client_text(exchange.actor),  # one that is started anew and refused again has another member id each time
+        generation=None,
+    )
+
+
+@rule("goes on after it was told to stop", WARNING, CONFIRMED, CLIENT)
+def R_23(group: EpochGroupData, ignored: StopIgnored) -> Breach:
+    """An instance of a Streams application runs on while the others stop: it is to take all their tasks, and meets their error.
+
+    Condition: A member has sent heartbeats for more than a minute since it was told first that the application stops (status 4),
+        and was not told otherwise.
+    Expected: It closes, and leaves.
+    Action: Stop that instance; look for a close() that hangs, or a library that does not know the status.
+    False alarms: An instance whose state takes more than a minute to close.
+    """
+    member = ignored.member
+    return Breach.of_member(
+        member,
+        f"{begin(who(member))} goes on in Streams group {group.name} although it was told {seconds(ignored.lasts_us)} ago that the "
+        "application stops: the others stop, and it keeps its tasks.",
+        f"a heartbeat {seconds(ignored.lasts_us)} after status {SHUTDOWN_APPLICATION} (shutdown application)",
+        exchange_evidence(ignored.exchange),
+        generation=member.epoch,
+    )
+
 
 RULES: tuple[Rule, ...] = (R_19, R_20, R_21, R_22, R_23)
