@@ -13,18 +13,9 @@ from confluent_kafka.admin import AdminClient
 from harness import WAIT_S, wait_for
 
 from streaming.demo.broker import HOST, Broker, BrokerError, Cluster, free_port
-from tests.processes import started
+from tests.processes import lives, started
 
 pytestmark = pytest.mark.real
-
-
-def _alive(pid: int) -> bool:
-    """A process that has ended may stay in the table, where nobody waits for orphans."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 def _produce(bootstrap: str, topic: str, value: bytes) -> None:
@@ -50,7 +41,7 @@ def test_it_keeps_its_data_over_a_restart_and_leaves_nothing_behind():
         assert wait_for(lambda: reader.poll(1), "the record is still there").value() == b"before"
         reader.close()
         pid, data = broker.pid, broker.data
-    assert not _alive(pid)
+    assert not lives(pid)
     assert not data.exists()
 
 
@@ -64,7 +55,7 @@ def test_it_ends_with_a_parent_that_is_killed():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     pid, data = done.stdout.split()
-    wait_for(lambda: not _alive(int(pid)), "the broker ends")
+    wait_for(lambda: not lives(int(pid)), "the broker ends")
     wait_for(lambda: not Path(data).exists(), "its data are removed")
 
 
@@ -117,4 +108,4 @@ def test_a_cluster_survives_one_of_its_brokers():
         wait_for(lambda: leader() not in {None, first}, "another leads")
         pids = [broker.pid for broker in cluster.brokers if broker.pid]
         assert len(pids) == 2
-    assert not any(_alive(pid) for pid in pids)
+    assert not any(lives(pid) for pid in pids)

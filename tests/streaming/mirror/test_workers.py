@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 
-import psutil
 import pytest
 
-from tests.processes import started
+from tests.processes import lives, started
+from tests.real.harness import wait_for
 
 WAIT_S = 60
 PARENT = """
@@ -26,15 +27,25 @@ def work(number, ended):
 sys.exit(in_workers(3, work))
 """
 
+REAPS_NOBODY = """
+import ctypes, subprocess, sys
+
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans below become children of this process
+print(subprocess.Popen([sys.executable, "-c", sys.argv[1]]).pid, flush=True)
+sys.stdin.read()
+"""
+"""As process 1 of a container without an init: what ends as an orphan stays in the table of processes."""
+
 
 def parent(*, dies: bool):
     command = [sys.executable, "-c", PARENT.format(dies=dies)]
     return started(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
-def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
+def workers(process: subprocess.Popen[str]) -> list[int]:
     assert process.stdout is not None
-    return [psutil.Process(int(process.stdout.readline())) for _ in range(3)]
+    return [int(process.stdout.readline()) for _ in range(3)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -43,15 +54,15 @@ def test_they_end_with_their_parent_which_has_the_worst_status(number):
         found = workers(process)
         process.send_signal(number)
         assert process.wait(WAIT_S) == 2
-        assert not any(worker.is_running() for worker in found)
+        assert not any(map(lives, found))
 
 
 def test_they_end_when_their_parent_is_killed():
-    with parent(dies=False) as process:
-        found = workers(process)
-        process.kill()
-        _, alive = psutil.wait_procs(found, WAIT_S)
-        assert not alive
+    command = [sys.executable, "-c", REAPS_NOBODY, PARENT.format(dies=False)]
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        killed, *found = [int(process.stdout.readline()) for _ in range(4)]
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: not any(map(lives, found)), "they end", WAIT_S)
 
 
 def test_one_that_ends_ends_all():
