@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
 from tests.coordinator_model.conversation import VERSIONS, Conversation
+
+
+@pytest.fixture(autouse=True, scope="package")
+def fresh_clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What these tests start finds no pyspark and nothing that was fetched before: ``make quick`` runs them in a fresh clone."""
+    folder = tmp_path_factory.mktemp("fresh")
+    (folder / "pyspark.py").write_text('raise ModuleNotFoundError("the tests of the model do without pyspark")')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder), prepend=":")
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield
 
 
 @pytest.fixture
