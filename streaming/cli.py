@@ -15,12 +15,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from streaming.commands.output import EXIT_UNUSABLE, print_error
+from streaming.commands.output import EXIT_UNUSABLE, print_error, print_internal_error
 from streaming.gc_tuning import collected_seldom, leave_uncollected
 
 if TYPE_CHECKING:
@@ -141,11 +139,7 @@ def main() -> None:
     except Exception as error:  # whatever it is, the user gets a sentence
         if os.environ.get("REBALANCE_MONITOR_TRACEBACK"):
             raise
-        Console(stderr=True, highlight=False).print(
-            f"[bold red]internal error:[/] {type(error).__name__}: {escape(_in_words(error))} "
-            "(REBALANCE_MONITOR_TRACEBACK=1 shows where)",
-            soft_wrap=True,
-        )
+        print_internal_error(f"{type(error).__name__}: {_in_words(error)} (REBALANCE_MONITOR_TRACEBACK=1 shows where)")
         sys.exit(EXIT_UNUSABLE)
     finally:
         leave_uncollected()

@@ -23,6 +23,7 @@ from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import RecordFile, Unreadable, is_record_file, records
+from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,8 +93,8 @@ def anonymise(
         out.unlink(missing_ok=True)
         fail(f"{error.filename or out} cannot be written: {(error.strerror or str(error)).lower()}")
     for note in notes:
-        console.print(note, style="dim", markup=False)
-    console.print(f"{target.records:,} records written to {out}, {len(written.names()):,} names replaced", markup=False)
+        console.print(visible(note), style="dim")
+    console.print(f"{target.records:,} records written to {out}, {len(written.names()):,} names replaced")
 
 
 def _copy_records(source: Source, called: str, notes: list[str], write: Callable[[MirrorRecord], None]) -> None:

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from coordinator_model.snapshots import SnapshotError
-from streaming.commands.output import fail
+from streaming.commands.output import fail, stdout
 from streaming.config.settings import ConfigError, load
 from streaming.kafka.topics import SetupError, prepare
 from streaming.spark import checkpoint
@@ -55,7 +54,7 @@ def inspect(config: ConfigFile) -> None:
         about = checkpoint.about(folder)
         if about is None:
             raise SetupError(f"there is no checkpoint in {folder}: the monitor has not run with this configuration yet")
-        console = Console(highlight=False, soft_wrap=True)
+        console = stdout()
         console.print(_description(folder, about))
         console.print(_sizes(folder))
 
@@ -132,7 +131,7 @@ def _folder(config: MonitorConfig) -> Path:
 
 
 def _say(sentence: str) -> None:
-    Console(soft_wrap=True, highlight=False).print(Text(sentence))
+    stdout().print(Text(sentence))
 
 
 def _description(folder: Path, about: dict[str, Any]) -> Table:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from streaming.commands.capture_files import ReplayError
 from streaming.commands.capture_options import BrokerPorts
-from streaming.commands.output import fail, stderr
+from streaming.commands.output import fail, print_json, stderr, stdout
 from streaming.commands.replay import ReplaySession
 from streaming.commands.view import ConfigOption, JsonOption, PropertiesOption, ServersOption, published_groups
 from streaming.published.records import Json
@@ -51,10 +49,10 @@ def clients(
     found = oldest_first(groups)
     if as_json:
         for one in found:
-            typer.echo(json.dumps(one.as_json(), separators=(",", ":"), ensure_ascii=False))
+            print_json(one.as_json())
         return
     shown: list[Json] = [harmless(one.as_json() | {"told": one.told}, hide_addresses=False) for one in found]
-    console = Console(highlight=False, markup=False)
+    console = stdout(soft_wrap=False)
     console.print(clients_table(shown) if shown else "No member's API versions are known.")
     for line in dict.fromkeys(line for one in found for line in one.known_defects):
         console.print(line, soft_wrap=True)

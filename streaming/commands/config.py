@@ -19,7 +19,7 @@ from pydantic import BaseModel, SecretStr
 from rich.console import Console
 from rich.text import Text
 
-from streaming.commands.output import fail, print_warning
+from streaming.commands.output import fail, print_warning, stdout
 from streaming.config import keys
 from streaming.config.settings import ConfigError, Loaded, MonitorConfig, read
 from streaming.kafka import connection
@@ -70,7 +70,7 @@ def check(
 
     Secrets are shown as ********. The exit status is 0, or 2 if the monitor would not start with it.
     """
-    out = Console(soft_wrap=True, highlight=False)
+    out = stdout()
     try:
         loaded = read(file)
     except ConfigError as error:

@@ -16,23 +16,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import typer
-from rich.console import Console
 from rich.json import JSON
 from rich.text import Text
 
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
 from coordinator_model.wire.recording import MAGIC, read_recording
-from streaming.commands.output import EXIT_OK, fail, stderr
+from streaming.commands.output import EXIT_OK, fail, print_json, stderr, stdout
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import BEGINNING, begins_like_a_log, is_broker_log
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import COMPRESSED, CaptureError, Source, is_packets, opened, packets
 from streaming.mirror.pcap.tls.key_log import KeyLog
 from streaming.mirror.plain_frames import Counts, plain_frame
+from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from rich.console import Console
 
 _FILE_HEADER: Final = 24  # bytes of a pcap file before its packets
 _ARROWS: Final = {Kind.REQUEST: "→", Kind.RESPONSE: "←"}
@@ -78,7 +80,7 @@ def decode(
     counts = Counts()
     try:
         wanted = Wanted(group, _api_key(api), errors_only)
-        show = _show_on(Console(highlight=False)) if sys.stdout.isatty() else _print_line
+        show = _show_on(stdout()) if sys.stdout.isatty() else print_json
         for line in lines_of(file, wanted, counts):
             show(line)
     except BrokenPipeError:
@@ -87,9 +89,9 @@ def decode(
         fail(error)
     finally:
         if counts:
-            complain.print(_summary(counts, verbose=verbose), style="dim", soft_wrap=True)
+            complain.print(_summary(counts, verbose=verbose), style="dim")
         for what, number in counts.reasons.items() if verbose else ():
-            complain.print(Text(f"{number:,} {what}; first {counts.first[what]}"), style="dim", soft_wrap=True)
+            complain.print(Text(f"{number:,} {what}; first {counts.first[what]}"), style="dim")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,24 +245,20 @@ def _has_error(value: Any) -> bool:
 # --- printing ----------------------------------------------------------------------------------------------------------------------
 
 
-def _print_line(line: dict[str, Any]) -> None:
-    print(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
-
-
 def _show_on(console: Console) -> Any:
     def show(line: dict[str, Any]) -> None:
         kind = Kind.REQUEST if line["kind"] == "request" else Kind.RESPONSE
         title = Text.assemble(
             (f"{line['at'] or ''} {_ARROWS[kind]} ".lstrip(), "dim"),
             (f"{line['api']} v{line['version']} {line['kind']}", "bold red" if "unreadable" in line else "bold"),
-            (f" {', '.join(line['groups'])}", "cyan"),
-            (f" {line['client_id'] or ''} #{line['correlation_id']}", "dim"),
+            (visible(f" {', '.join(line['groups'])}"), "cyan"),
+            (visible(f" {line['client_id'] or ''} #{line['correlation_id']}"), "dim"),
         )
-        console.print(title, soft_wrap=True)
+        console.print(title)
         if "unreadable" in line:
-            console.print(Text(f"  {line['unreadable']}", "red"), soft_wrap=True)
+            console.print(Text(f"  {line['unreadable']}", "red"))
         else:
-            console.print(JSON.from_data(line["body"], indent=2, ensure_ascii=False))
+            console.print(JSON.from_data(line["body"], indent=2, ensure_ascii=False), soft_wrap=False)
 
     return show
 

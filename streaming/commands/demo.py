@@ -11,9 +11,8 @@ from types import FrameType
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
 
-from streaming.commands.output import EXIT_INTERRUPTED, fail
+from streaming.commands.output import EXIT_INTERRUPTED, fail, stdout
 from streaming.spark.jvm import JvmError
 
 _UNITS_S: Final = {"s": 1.0, "m": 60.0, "": 1.0}
@@ -68,7 +67,7 @@ def demo(
         raise typer.BadParameter(
             f"{duration} is too short for seven faults: at least {LEAST_DURATION_S:.0f}s", param_hint="--duration"
         )
-    console = Console(highlight=False)
+    console = stdout(soft_wrap=False)
     try:
         with _ended_by_signals(), working_folder(keep=keep) as folder:
             try:

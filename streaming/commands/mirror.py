@@ -45,6 +45,7 @@ from streaming.mirror.pcap.files import CaptureError, Source, opened
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.producer import KafkaSink
 from streaming.mirror.record_file import RecordFile
+from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -128,7 +129,7 @@ def mirror(
             topic=topic,
             cluster=cluster,
             wanted=MirrorTopic(partitions, replication_factor, retention_hours) if create else None,
-            tell=lambda sentence: console.print(sentence, soft_wrap=True, markup=False),
+            tell=lambda sentence: console.print(visible(sentence)),
         )
     except (SetupError, KeyLogError) as error:
         fail(error)
@@ -147,10 +148,10 @@ def mirror(
     unsent = sink.close(_FLUSH_TIMEOUT_S)
     why = reader.why_nothing()
     for note in [*notes, *([] if why else told_of(reader))]:
-        console.print(note, style="dim", soft_wrap=True, markup=False)
+        console.print(visible(note), style="dim")
     if why is not None:
         fail(ReplayError(f"the {'capture' if isinstance(reader, CaptureReader) else 'log'} {why}"))
-    console.print(f"{sink.written:,} records written to topic {topic}, {sink.lost:,} lost", soft_wrap=True)
+    console.print(f"{sink.written:,} records written to topic {topic}, {sink.lost:,} lost")
     if unsent:
         fail(SetupError(f"{unsent:,} records could not be delivered to topic {topic} within {_FLUSH_TIMEOUT_S:.0f} s"))
 
@@ -308,7 +309,7 @@ def record(
             fail(SetupError(f"topic {from_topic!r} cannot be read: {why}; {file} has {target.records:,} records"))
         except OSError as error:
             fail(ReplayError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}"))
-    console.print(f"{target.records:,} records of topic {from_topic} written to {file}", soft_wrap=True)
+    console.print(f"{target.records:,} records of topic {from_topic} written to {file}")
 
 
 class _Recording:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.rules import Rule
-from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, stderr
+from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, say, stderr
 from streaming.commands.run import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.kafka.topics import SetupError, prepare_notifier
@@ -143,7 +143,7 @@ class _Screen:
         self._console = stderr()
 
     def say(self, sentence: str) -> None:
-        self._console.print(Text(time.strftime("%H:%M:%S "), "dim"), Text(sentence), sep="")
+        say(self._console, sentence)
 
 
 # --- notify -------------------------------------------------------------------------------------------------------------

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.groups.protocol.table import Row
 from coordinator_model.rules.document import PAGES, ProtocolPage
 from coordinator_model.wire import ERROR_CODES
-from streaming.commands.output import fail
+from streaming.commands.output import fail, stdout
 
 
 def protocol(
@@ -35,7 +34,7 @@ def protocol(
 
     rebalance-monitor protocol J16
     """
-    console = Console(highlight=False, soft_wrap=True)
+    console = stdout()
     found = [(page, rows) for page in PAGES if (rows := _chosen(page, api))]
     if not found:
         names = ", ".join(dict.fromkeys(page.api(row.name) for page in PAGES for row in page.table.rows if row.name[0] != "X"))

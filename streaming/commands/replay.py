@@ -6,7 +6,6 @@ part is replayed, and the reason why the rest was not is printed at the end.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -17,14 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import typer
-from rich.console import Console
 
 from coordinator_model.finding import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wording import counted
 from streaming.commands.capture_files import FIRST_BYTES, STDIN, ReplayError, called, files_of, progress_of, source_of
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
-from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, stderr
+from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_json, stderr, stdout
 from streaming.commands.told import told_of
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
@@ -36,12 +34,15 @@ from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError, Source
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
+from streaming.published.wire_text import visible
 from streaming.replay.engine import ReplayEngine
 from streaming.replay.report import ReplayReport, print_finding, print_line
 from streaming.replay.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from rich.console import Console
 
     from coordinator_model.group_event import GroupEvent
     from coordinator_model.group_view import GroupView
@@ -214,7 +215,7 @@ class ReplaySession:
         worst = self._shown.finish()
         self.told = [*read, *summary, *self.notes]
         for note in self.told:
-            self._complain.print(note, style="dim", markup=False)
+            self._complain.print(visible(note), style="dim")
         return worst
 
     def _read_captures(self, captures: Sequence[Iterator[Sequence[Captured]]], cluster: str) -> None:
@@ -298,7 +299,7 @@ class _Text:
     """Prints text: group by group at the end, or line by line for a live capture."""
 
     def __init__(self, groups: Sequence[str], *, live: bool) -> None:
-        self._console = Console(highlight=False)
+        self._console = stdout(soft_wrap=False)
         self._live = live
         self._report = ReplayReport()
         self._story = Timeline(self._line if live else self._report.line, groups)
@@ -345,18 +346,14 @@ class _Json:
             return
         if self._worst is None or finding.severity.rank > self._worst.rank:
             self._worst = finding.severity
-        _print_json(finding.as_json())
+        print_json(finding.as_json())
 
     def _event(self, event: GroupEvent) -> None:
         if not self._groups or event.group in self._groups:
-            _print_json(event.as_json())
+            print_json(event.as_json())
 
     def finish(self) -> Severity | None:
         return self._worst
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, ensure_ascii=False, separators=(",", ":")), flush=True)
 
 
 def _told_of_all(offline: ReplayEngine) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 import time
 from enum import StrEnum
@@ -24,6 +23,7 @@ from streaming.kafka.topics import SetupError
 from streaming.mirror.pcap.tls.key_log import KeyLogError
 from streaming.published.page_state import ALL, PageState
 from streaming.published.source import TopicNames, read_topics
+from streaming.published.wire_text import json_line, readable
 from streaming.report.contents import report_of
 from streaming.report.markdown import markdown_of
 
@@ -161,14 +161,16 @@ def _wanted(state: PageState, names: Sequence[str]) -> Callable[[str], bool]:
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            raise ConfigError(f"--group: nothing is known of a group {name}" + (f"; did you mean {near[0]}?" if near else ""))
+            raise ConfigError(
+                f"--group: nothing is known of a group {readable(name)}" + (f"; did you mean {readable(near[0])}?" if near else "")
+            )
     chosen = frozenset(names)
     return lambda group: not chosen or group in chosen
 
 
 def _form(made: Report, form: Format) -> str:
     if form is Format.JSON:
-        return json.dumps(made.as_json(), ensure_ascii=False, separators=(",", ":")) + "\n"
+        return json_line(made.as_json()) + "\n"
     if form is Format.MARKDOWN:
         return markdown_of(made)
     from streaming.report.page import page_of  # noqa: PLC0415 - needs what only the page needs

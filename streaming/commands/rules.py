@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from coordinator_model.finding import Severity
 from coordinator_model.rules import CATALOGUE, Rule, TimerRule
 from coordinator_model.rules.document import FAMILIES, covered_by, families, family
-from streaming.commands.output import fail
+from streaming.commands.output import fail, stdout
 from streaming.replay.timeline import COLOURS
 
 
@@ -38,7 +37,7 @@ def rules(
 
     rebalance-monitor rules --severity error
     """
-    console = Console(highlight=False)
+    console = stdout(soft_wrap=False)
     chosen = _chosen(rule)
     if not chosen:
         fail(f"no rule id, family or rule name matches {rule!r}; 'rebalance-monitor rules' lists all rules.")

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.finding import Severity
-from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error
+from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, say, stdout
 from streaming.config.settings import ConfigError, Job, MonitorConfig, load
 from streaming.kafka.topics import Mirror, SetupError, prepare
 from streaming.logs import log_to
+from streaming.published.wire_text import visible
 from streaming.replay.timeline import COLOURS
 from streaming.sinks.findings import FindingsReader, News
 from streaming.sinks.retention import History
@@ -35,6 +35,8 @@ from streaming.spark.settings import is_submitted
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
+
+    from rich.console import Console
 
     from streaming.spark.supervisor import QueryProgress
 
@@ -86,7 +88,7 @@ def _watch(configuration: MonitorConfig, mirror: Mirror, lock: int, stop: thread
     log_to(configuration.job.python_log)
     topics, kafka = configuration.topics, configuration.kafka
     with (
-        contextlib.closing(Screen(Console(soft_wrap=True, highlight=False))) as screen,
+        contextlib.closing(Screen(stdout())) as screen,
         serving(configuration, mirror, tell=screen.say) as metrics,
         FindingsReader(kafka, topics.findings, tell=screen.say) as reader,
     ):
@@ -175,7 +177,7 @@ class Screen:
             self._foot.stop()
 
     def say(self, sentence: str) -> None:
-        self._console.print(Text(time.strftime("%H:%M:%S "), "dim"), Text(sentence), sep="")
+        say(self._console, sentence)
 
     def news(self, news: News) -> None:
         finding = news.finding
@@ -184,7 +186,7 @@ class Screen:
         self._console.print(
             Text(time.strftime("%H:%M:%S "), "dim"),
             Text(f"{severity:<9}", COLOURS.get(severity, "green")),
-            Text(f"{finding['rule']} {finding['name']}:{where} {finding['summary']}"),
+            Text(visible(f"{finding['rule']} {finding['name']}:{where} {finding['summary']}")),
             sep="",
         )
 

@@ -26,6 +26,7 @@ from streaming.mirror.rewriting.stand_in import StandIn
 from streaming.mirror.tap import Tap, check_unused
 from streaming.mirror.tap_tls import CertificateFiles, TapTls, TlsError
 from streaming.mirror.workers import in_workers
+from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -457,4 +458,4 @@ def read_producer_config(given: list[str]) -> dict[str, Any]:
 
 
 def _say(text: str) -> None:
-    print(f"tap: {text}", file=sys.stderr, flush=True)
+    print(f"tap: {visible(text)}", file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.control import Control
 
-from streaming.commands.output import fail
+from streaming.commands.output import fail, stdout
 from streaming.commands.run import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
@@ -37,7 +37,7 @@ def top(config: ConfigOption = None, bootstrap_server: ServersOption = None, com
 
     rebalance-monitor top --bootstrap-server monitor:9092
     """
-    console = Console(highlight=False)
+    console = stdout(soft_wrap=False)
     if not (console.is_terminal and sys.stdin.isatty()) or console.is_dumb_terminal:
         fail("top needs a terminal; 'rebalance-monitor groups' prints the groups once, as a table or with --json")
     try:

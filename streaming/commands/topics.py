@@ -12,6 +12,7 @@ from streaming.commands.tap import Partitions, ReplicationFactor, RetentionHours
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic
 from streaming.kafka.topics import PARTITIONS, SetupError, connect, monitor_topics, notifier_topics, prepare, prepare_notifier
+from streaming.published.wire_text import visible
 
 
 def topics(
@@ -30,7 +31,7 @@ def topics(
     """
     try:
         for sentence in _create(load(config), MirrorTopic(partitions, replication_factor, retention_hours)):
-            print(sentence)
+            print(visible(sentence))
     except (ConfigError, SetupError) as error:
         fail(error)
 

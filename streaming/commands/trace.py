@@ -18,6 +18,7 @@ from streaming.kafka.topics import SetupError
 from streaming.published.page_state import ALL, PageState
 from streaming.published.records import event_of
 from streaming.published.source import read_file
+from streaming.published.wire_text import readable
 from streaming.traces.trace_events import trace_events
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def _read(properties: Mapping[str, Any], topic: str, name: str, since_s: float |
 def _chosen(state: PageState, name: str, cluster: str | None) -> GroupPast:
     found = [past for key, past in state.groups.items() if key[1] == name and cluster in {None, key[0]} and past.events]
     if not found:
-        fail(f"there is no event of a group {name}{f' of {cluster}' if cluster else ''} in that time")
+        fail(f"there is no event of a group {readable(name)}{f' of {readable(cluster)}' if cluster else ''} in that time")
     if len(found) > 1:
-        fail(f"several clusters have a group {name}: choose with --cluster {found[0].key[0]}, or {found[1].key[0]}")
+        clusters = ", or ".join(readable(past.key[0]) for past in found)
+        fail(f"several clusters have a group {readable(name)}: choose with --cluster {clusters}")
     return found[0]

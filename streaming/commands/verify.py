@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 from confluent_kafka import KafkaException
-from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.groups.classic.state import State
 from coordinator_model.wording import counted
-from streaming.commands.output import EXIT_FOUND, EXIT_OK, fail
+from streaming.commands.output import EXIT_FOUND, EXIT_OK, fail, stdout
 from streaming.commands.tap import read_producer_config
 from streaming.config.settings import ConfigError, Topics, load
 from streaming.kafka.acls import grant_groups, user_of
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
+from streaming.published.wire_text import visible
 from streaming.replay.verify import DESCRIBED_TYPES, MOVING, Answers, describe_groups, differences, unknown_because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from rich.console import Console
 
 _REACH_S: Final = 10.0
 _PAUSE_S: Final = 1.0
@@ -99,7 +101,7 @@ def verify(
         fail(error)
     except KafkaException as error:
         fail(f"the watched cluster at {bootstrap_server} cannot be queried: {error.args[0].str()}")
-    _show(outcome, Console(soft_wrap=True, highlight=False))
+    _show(outcome, stdout())
     raise typer.Exit(EXIT_FOUND if outcome.different else EXIT_OK)
 
 
@@ -173,7 +175,7 @@ def _of_one_cluster(records: Iterable[dict[str, Any]], cluster: str | None) -> K
     records = list(records)
     names = sorted({record["cluster"] for record in records})
     if cluster is None and len(names) > 1:
-        raise VerifyError(f"the groups topic holds several clusters ({', '.join(names)}): name one with --cluster")
+        raise VerifyError(f"the groups topic holds several clusters ({', '.join(map(visible, names))}): name one with --cluster")
     return {record["group"]: record for record in records if cluster in {None, record["cluster"]}}
 
 
@@ -223,22 +225,24 @@ def _nothing_compared(outcome: Verification, only: list[str], watched: Mapping[s
     if not outcome.unknown:
         return f"neither side knows {'group ' + ', '.join(only) if only else 'any group'}"
     name, because = next(iter(outcome.unknown.items()))
-    return f"the monitor knows none yet of {counted(len(outcome.unknown), 'group')}; of {name}: {because}"
+    return f"the monitor knows none yet of {counted(len(outcome.unknown), 'group')}; of {visible(name)}: {because}"
 
 
 def _show(outcome: Verification, console: Console) -> None:
     for name, found in outcome.different.items():
-        console.print(Text.assemble((name, "bold red"), " differs"))
+        console.print(Text.assemble((visible(name), "bold red"), " differs"))
         for difference in found:
-            console.print(Text(f"  {difference}"))
+            console.print(Text(visible(f"  {difference}")))
     for name, because in outcome.unknown.items():
-        console.print(Text.assemble((name, "yellow"), f" cannot be compared: {because}"))
+        console.print(Text.assemble((visible(name), "yellow"), f" cannot be compared: {visible(because)}"))
     for name in outcome.hidden:
         console.print(
-            Text.assemble((name, "yellow"), " cannot be compared: not allowed to see it (the right to Describe the group)")
+            Text.assemble((visible(name), "yellow"), " cannot be compared: not allowed to see it (the right to Describe the group)")
         )
     for name, group_type in outcome.undescribed.items():
-        console.print(Text.assemble((name, "yellow"), f" cannot be compared: librdkafka cannot describe a {group_type} group"))
+        console.print(
+            Text.assemble((visible(name), "yellow"), f" cannot be compared: librdkafka cannot describe a {group_type} group")
+        )
     counts = (
         (len(outcome.equal), "equal"),
         (len(outcome.different), "different"),

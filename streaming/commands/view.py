@@ -6,7 +6,6 @@ The trap: the topics keep the records of a monitor that no longer runs. So a war
 from __future__ import annotations
 
 import difflib
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -18,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.finding import Severity
-from streaming.commands.output import fail, print_warning
+from streaming.commands.output import fail, print_json, print_warning, stdout
 from streaming.commands.tap import read_producer_config
 from streaming.config.settings import ConfigError, Topics, load
 from streaming.kafka.compacted import CompactedReader, TopicError
@@ -39,7 +38,7 @@ from streaming.published.records import (
     worst_findings,
 )
 from streaming.published.sentences import lag_facts
-from streaming.published.wire_text import harmless
+from streaming.published.wire_text import harmless, readable
 from streaming.replay.report import print_finding
 from streaming.terminal.tables import (
     findings_table,
@@ -94,7 +93,7 @@ def groups(
     if as_json:
         _print_json(known | {"lag": lags.get((known["cluster"], known["group"]), {}).get("lag")} for known in shown)
         return
-    console = Console(highlight=False)
+    console = stdout(soft_wrap=False)
     console.print(
         groups_table([_harmless(known) for known in shown], worst, {key: lag["lag"] for key, lag in lags.items()}, time.time())
         if shown
@@ -119,14 +118,14 @@ def group(
     if not named:
         near = difflib.get_close_matches(name, [known["group"] for known in published], n=1)
         fail(
-            f"the monitor has not seen a group {name}"
-            + (f"; did you mean {near[0]}?" if near else "; 'groups' lists those it has.")
+            f"the monitor has not seen a group {readable(name)}"
+            + (f"; did you mean {readable(near[0])}?" if near else "; 'groups' lists those it has.")
         )
     lags = _read_lags(config, bootstrap_server, command_config)
     if as_json:
         _print_json(known | {"lag": lags.get((known["cluster"], name))} for known in named)
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = stdout()
     for known in named:
         _print_group(console, _harmless(known), lags.get((known["cluster"], name)), time.time())
         for finding in findings:
@@ -171,12 +170,12 @@ def findings(
     if as_json:
         _print_json(wanted)
     elif full:
-        console = Console(highlight=False, soft_wrap=True)
+        console = stdout()
         for finding in wanted:
             print_finding(console, from_json(_harmless(finding)))
     else:
         shown = [_harmless(finding) for finding in wanted]
-        Console(highlight=False).print(findings_table(shown, time.time()) if shown else "No finding.")
+        stdout(soft_wrap=False).print(findings_table(shown, time.time()) if shown else "No finding.")
 
 
 def rebalances(
@@ -215,7 +214,7 @@ def rebalances(
     if as_json:
         _print_json(event | {"lag": effect and effect._asdict()} for event, effect in zip(wanted, effects, strict=True))
         return
-    console = Console(highlight=False)
+    console = stdout(soft_wrap=False)
     if not wanted:
         console.print("No rebalance.")
         return
@@ -332,4 +331,4 @@ def _harmless(record: Json) -> Json:
 
 def _print_json(records: Iterable[Json]) -> None:
     for record in records:
-        typer.echo(json.dumps(record, separators=(",", ":"), ensure_ascii=False))
+        print_json(record)

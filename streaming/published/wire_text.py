@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import json
 import re
 from typing import Any, Final
 
@@ -30,9 +31,18 @@ def readable(text: str) -> str:
     if len(text) > LONGEST:
         digest = hashlib.blake2s(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
         text = f"{text[:LONGEST]}… ({len(text):,} characters, {digest})"
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+    return visible(text)
+
+
+def visible(text: str) -> str:
+    """Return the whole text with an escape in place of each character that cannot be seen, or that a terminal obeys."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+
+
+def json_line(value: Any) -> str:
+    """Return plain JSON as one line; what cannot be seen is escaped, which JSON reads as the same."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
 def without_addresses(text: str) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from coordinator_model.finding import Finding, iso_utc
 from coordinator_model.wording import counted
+from streaming.published.wire_text import visible
 from streaming.replay.timeline import HistoryLine, number_name, severity_text
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class ReplayReport:
     def print(self, console: Console) -> None:
         """The state and the timeline of each group, then the findings."""
         for group in sorted({*self._lines, *self._states}):
-            console.print(Text(group or "the capture", "bold"), soft_wrap=True)
+            console.print(Text(visible(group) or "the capture", "bold"), soft_wrap=True)
             if group in self._states:
                 console.print(Text.assemble("  ", self._states[group]), soft_wrap=True)
             if group in self._left_out:
@@ -91,12 +92,14 @@ def _state(known: dict[str, Any]) -> Text:
         f"coordinator {known['coordinator']}" if known["coordinator"] else "",
         f"not known: {known['learning']}" if known["learning"] else "",
     ]
-    return Text.assemble((known["state"], STATE_COLOURS.get(known["state"], "")), "".join(f", {fact}" for fact in facts if fact))
+    return Text.assemble(
+        (known["state"], STATE_COLOURS.get(known["state"], "")), visible("".join(f", {fact}" for fact in facts if fact))
+    )
 
 
 def print_line(console: Console, line: HistoryLine) -> None:
     """One line as it comes, for a capture that is being made."""
-    console.print(Text.assemble((f"{line.at[11:23]} ", "dim"), (f"{line.group} ", "bold"), line.text), soft_wrap=True)
+    console.print(Text.assemble((f"{line.at[11:23]} ", "dim"), (f"{visible(line.group)} ", "bold"), line.text), soft_wrap=True)
 
 
 def finding_line(finding: Finding) -> Text:
@@ -124,13 +127,13 @@ def print_finding(console: Console, finding: Finding) -> None:
     """Print a finding with its evidence."""
     console.print(finding_line(finding), soft_wrap=True)
     for title, words in finding_facts(finding):
-        console.print(Text.assemble((f"  {title:<10}" if title else "  ", "dim"), words), soft_wrap=True)
+        console.print(Text.assemble((f"  {title:<10}" if title else "  ", "dim"), visible(words)), soft_wrap=True)
     for number, frame in enumerate(finding.evidence):
         title = "evidence" if not number else ""
         where = f"#{frame.exchange} on {frame.connection}" if frame.exchange >= 0 else frame.connection
         at = iso_utc(frame.at_us)[11:26]
-        told = Text.assemble((f"  {title:<10}", "dim"), f"{at}  {frame.frame}", (f"  {where}, offset {frame.offset}", "dim"))
-        console.print(told, soft_wrap=True)
+        seen = (visible(f"{at}  {frame.frame}"), (visible(f"  {where}, offset {frame.offset}"), "dim"))
+        console.print(Text.assemble((f"  {title:<10}", "dim"), *seen), soft_wrap=True)
     console.print()
 
 

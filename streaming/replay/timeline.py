@@ -17,6 +17,7 @@ from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, SERVED
 from coordinator_model.wording import begin, counted
 from streaming.published.records import Json
 from streaming.published.sentences import held_up, milliseconds, repeated, told
+from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,7 +65,7 @@ class Timeline:
             known = event.as_json()
             words = _words(known)
             if words:
-                self._tell(HistoryLine(known["at"], event.group, Text(words, _STYLES.get(event.kind, ""))))
+                self._tell(HistoryLine(known["at"], event.group, Text(visible(words), _STYLES.get(event.kind, ""))))
 
     def finding(self, finding: Finding) -> None:
         """A finding opened, changed or was resolved."""
