@@ -73,10 +73,10 @@ def read_assignment(raw: bytes) -> Partitions | None:
     assignment = read_consumer_assignment(raw)
     if assignment is None:
         return None
-    given: Partitions = {}
+    given: dict[str, list[int]] = {}
     for entry in assignment.assigned_partitions:
-        given[entry.topic] = given.get(entry.topic, ()) + entry.partitions
-    return given
+        given.setdefault(entry.topic, []).extend(entry.partitions)
+    return {topic: tuple(partitions) for topic, partitions in given.items()}
 
 
 def read_plan(assignments: Iterable[Any]) -> dict[str, Partitions | None]:
@@ -146,19 +146,23 @@ def strangers(plan: Mapping[str, Partitions | None], members: Iterable[str]) -> 
 
 def parts_without_common_topic(offers: Mapping[str, Subscription | None]) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
     """Return the topics and the members of each part of a group that has no topic in common with another part."""
-    parts: list[tuple[set[str], set[str]]] = []
-    for id_, offer in offers.items():
-        topics, members = set(offer.topics if offer is not None else ()), {id_}
-        if not topics:
-            continue
-        apart = []
-        for part in parts:
-            if part[0].isdisjoint(topics):
-                apart.append(part)
-            else:
-                topics, members = topics | part[0], members | part[1]
-        parts = [*apart, (topics, members)]
-    return tuple(sorted((tuple(sorted(topics)), tuple(sorted(members))) for topics, members in parts))
+    towards: dict[str, str] = {}  # topic → another of its part; the one that stands for the part leads to itself
+
+    def representative(topic: str) -> str:
+        while (following := towards.setdefault(topic, topic)) != topic:
+            towards[topic] = topic = towards[following]
+        return topic
+
+    subscribers = {id_: offer.topics for id_, offer in offers.items() if offer is not None and offer.topics}
+    for topics in subscribers.values():
+        for topic in topics:
+            towards[representative(topic)] = representative(topics[0])
+    parts: dict[str, tuple[set[str], list[str]]] = {}
+    for id_, topics in subscribers.items():
+        part = parts.setdefault(representative(topics[0]), (set(), []))
+        part[0].update(topics)
+        part[1].append(id_)
+    return tuple(sorted((tuple(sorted(topics)), tuple(sorted(members))) for topics, members in parts.values()))
 
 
 def left_out(plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None]) -> tuple[str, ...]:

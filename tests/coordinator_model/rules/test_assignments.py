@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -774,6 +775,38 @@ def test_only_the_fields_of_the_first_version_count() -> None:
 def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
     assignment_checks.read_subscription(raw)
     assignment_checks.read_assignment(raw)
+
+
+def parts_by_definition(offers: dict[str, tuple[str, ...]]) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Grow each part until nothing is left that has a topic in common with it."""
+    found = set()
+    for id_ in (id_ for id_, topics in offers.items() if topics):
+        topics, members = set(offers[id_]), {id_}
+        while more := {other for other, theirs in offers.items() if not topics.isdisjoint(theirs)} - members:
+            members |= more
+            topics.update(*(offers[other] for other in more))
+        found.add((tuple(sorted(topics)), tuple(sorted(members))))
+    return found
+
+
+@given(st.dictionaries(st.text("mn", max_size=4), st.lists(st.sampled_from("abcdefgh"), max_size=3), max_size=8))
+def test_parts_have_no_topic_in_common(given: dict[str, list[str]]) -> None:
+    offers = {id_: tuple(topics) for id_, topics in given.items()}
+    found = assignment_checks.parts_without_common_topic(
+        {id_: assignment_checks.Subscription(topics) for id_, topics in offers.items()} | {"unreadable": None}
+    )
+    assert found == tuple(sorted(parts_by_definition(offers)))
+
+
+def test_parts_and_partitions_cost_no_more_than_their_number() -> None:
+    """A frame may name 100,000 members with a topic each, or one topic 100,000 times."""
+    began = time.process_time()
+    offers = {f"m{number}": assignment_checks.Subscription((f"t{number}",)) for number in range(100_000)}
+    assert len(assignment_checks.parts_without_common_topic(offers)) == 100_000
+    entry = wire.ConsumerProtocolAssignmentTopicPartition(topic="t", partitions=(1,))
+    raw = wire.encode_assignment(wire.ConsumerProtocolAssignment(assigned_partitions=(entry,) * 100_000), version=1)
+    assert assignment_checks.read_assignment(raw) == {"t": (1,) * 100_000}
+    assert time.process_time() - began < 20
 
 
 def test_absurd_partition_numbers_cost_nothing(talk: Conversation) -> None:
