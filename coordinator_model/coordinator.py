@@ -18,8 +18,8 @@ from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.continuity import BLIND_US, Continuity, Interruption, loss_began_us, may_wait
 from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
+from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Finding
-from coordinator_model.group_event import GroupEvent
 from coordinator_model.group_store import GroupStore
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.records import Disconnections

@@ -10,12 +10,14 @@ alone, so nothing of it on where batches end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Final
 from zlib import crc32
 
-from coordinator_model.finding import iso_utc
-from coordinator_model.group_event import FramePlace, GroupEvent
+from msgspec import convert, to_builtins
+from msgspec.structs import replace
+
+from coordinator_model.events import KINDS, GroupEvent, MemberEvent
 
 READ: Final = 20
 """Events of one kind and member that are written within :data:`WINDOW_US`, each by itself."""
@@ -23,8 +25,6 @@ READ: Final = 20
 WINDOW_US: Final = 60_000_000
 FOLDED_US: Final = 10_000_000
 """The longest time that one event stands for, and the pause after which a member's events are written by themselves again."""
-
-_OF_THE_GROUP: Final = frozenset({"rebalance_began", "rebalance_finished"})
 
 _Key = tuple[str, str, str, str]
 """Cluster, group, kind, and the member."""
@@ -45,7 +45,7 @@ class _Fold:
 
     since_us: int
     count: int
-    last: GroupEvent
+    last: MemberEvent
 
 
 class EventLog:
@@ -65,14 +65,15 @@ class EventLog:
     def append(self, event: GroupEvent) -> None:
         """Add what happened in a group."""
         self._added += 1
-        key = _key(event)
-        if key is not None and self._is_too_fast(key, event.at_us):
-            known = self._folds.get(key)
-            if known is None:
-                self._folds[key] = _Fold(event.at_us, 1, event)
-            else:
-                known.count, known.last = known.count + 1, event
-            return
+        if isinstance(event, MemberEvent):
+            key = _key(event)
+            if self._is_too_fast(key, event.at_us):
+                known = self._folds.get(key)
+                if known is None:
+                    self._folds[key] = _Fold(event.at_us, 1, event)
+                else:
+                    known.count, known.last = known.count + 1, event
+                return
         if self._folds:
             self._write([known for known in self._folds if known[:2] == (event.cluster, event.group)])
         self._events.append(event)
@@ -98,7 +99,7 @@ class EventLog:
         """Return plain values for :meth:`fill`. Call :meth:`drain` before."""
         base_ms = self._swept_us // 1_000  # times before or after it take half the bytes
         rates = [[key, rate.since_ms - base_ms, rate.count, rate.last_ms - base_ms] for key, rate in self._rates.items()]
-        return [self._swept_us, rates, [[fold.since_us, fold.count, _values_of(fold.last)] for fold in self._folds.values()]]
+        return [self._swept_us, rates, [[fold.since_us, fold.count, to_builtins(fold.last)] for fold in self._folds.values()]]
 
     def fill(self, packed: list[Any]) -> None:
         """Take over what :meth:`pack` returned."""
@@ -106,10 +107,9 @@ class EventLog:
         base_ms = self._swept_us // 1_000
         self._rates = {key: _Rate(base_ms + since_ms, count, base_ms + last_ms) for key, since_ms, count, last_ms in rates}
         for since_us, count, values in folds:
-            event = _event_of(values)
-            key = _key(event)
-            if key is not None:
-                self._folds[key] = _Fold(since_us, count, event)
+            event = convert(values, KINDS[values["kind"]])
+            assert isinstance(event, MemberEvent)
+            self._folds[_key(event)] = _Fold(since_us, count, event)
 
     def _is_too_fast(self, key: _Key, at_us: int) -> bool:
         number = crc32("\x00".join(key).encode(errors="surrogatepass"))
@@ -129,27 +129,11 @@ class EventLog:
         self._events += (_folded(fold) for fold in sorted(folds, key=lambda fold: fold.last.at_us))
 
 
-def _key(event: GroupEvent) -> _Key | None:
-    """Return what events are counted by; None for one that is never folded."""
-    if event.kind in _OF_THE_GROUP or "member_id" not in event.details:
-        return None
-    details = event.details
-    member = details["instance_id"] or details["member_id"] or f"{details['client_id']} {details['client_address']}"
+def _key(event: MemberEvent) -> _Key:
+    """Return what events are counted by."""
+    member = event.instance_id or event.member_id or f"{event.client_id} {event.client_address}"
     return event.cluster, event.group, event.kind, member
 
 
-def _folded(fold: _Fold) -> GroupEvent:
-    if fold.count == 1:
-        return fold.last
-    return replace(fold.last, details=fold.last.details | {"count": fold.count, "since": iso_utc(fold.since_us)})
-
-
-def _values_of(event: GroupEvent) -> list[Any]:
-    values = [getattr(event, each.name) for each in fields(event)]
-    return [*values[:-1], None if event.frame is None else list(event.frame)]
-
-
-def _event_of(values: Any) -> GroupEvent:
-    kind, at_us, cluster, group, type_, incarnation, generation, subject, details, frame = values
-    place = None if frame is None else FramePlace(*frame)
-    return GroupEvent(kind, at_us, cluster, group, type_, incarnation, generation, tuple(subject), dict(details), place)
+def _folded(fold: _Fold) -> MemberEvent:
+    return fold.last if fold.count == 1 else replace(fold.last, count=fold.count, since_us=fold.since_us)

@@ -14,8 +14,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator_model.counters import Cost
-from coordinator_model.finding import iso_utc
-from coordinator_model.group_event import FramePlace, GroupEvent
+from coordinator_model.events import (
+    FramePlace,
+    GroupEvent,
+    LostMember,
+    MemberEvent,
+    MemberFenced,
+    MemberToldToRejoin,
+    RebalanceBegan,
+    RebalanceFinished,
+    SightLost,
+    SightRegained,
+    TookPart,
+    Unheld,
+    WaitedFor,
+)
 from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange
 from coordinator_model.wire import API_NAMES, error_name
@@ -58,7 +71,9 @@ class Identity(NamedTuple):
         """Return the name under which its partitions are kept: a static member keeps them under a new member id."""
         return self.member_id if self.instance_id is None else self.instance_id
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def named(self) -> dict[str, Any]:
+        """Return who it is, as events name it."""
         return {
             "member_id": self.member_id or None,
             "instance_id": self.instance_id,
@@ -74,14 +89,6 @@ class MemberSettings(NamedTuple):
     rebalance_timeout_ms: int | None = None
     assignors: tuple[str, ...] = ()  #: those that it offers, its favourite first
     software: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "session_timeout_ms": self.session_timeout_ms,
-            "rebalance_timeout_ms": self.rebalance_timeout_ms,
-            "assignors": list(self.assignors),
-            "client_software": self.software or None,
-        }
 
 
 NOTHING_TOLD: Final = MemberSettings()
@@ -102,13 +109,15 @@ class MemberProgress:
     resumed_us: int = 0  #: of a member with an epoch: when it got partitions again; it may be served more of them later
     is_new: bool = False  #: it joined as a new member, and did not rejoin
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def times(self) -> dict[str, Any]:
+        """Return who it is and what it went through, as events have it."""
         return {
-            **self.identity.as_json(),
-            "told_at": iso_or_none(self.told_us),
-            "joined_at": iso_or_none(self.joined_us),
-            "served_at": iso_or_none(self.served_us),
-            "stopped_at": iso_or_none(self.stopped_us),
+            **self.identity.named,
+            "told_us": self.told_us,
+            "joined_us": self.joined_us,
+            "served_us": self.served_us,
+            "stopped_us": self.stopped_us,
             "new": self.is_new,
         }
 
@@ -134,17 +143,13 @@ NOT_TOLD: Final = "not told"
 GONE: Final = "gone"
 
 
-class WaitedFor(NamedTuple):
-    """A member for whom others waited."""
+class Waited(NamedTuple):
+    """For how long others waited for a member."""
 
     identity: Identity
     why: str
     waited_us: int
     came: bool  #: False if the wait ended without it
-
-    def as_json(self) -> dict[str, Any]:
-        waited_ms = self.waited_us // 1_000
-        return {**self.identity.as_json(), "why": self.why, "waited_ms": waited_ms, "came": self.came}
 
 
 @dataclass(slots=True)
@@ -183,33 +188,40 @@ class OpenRebalance:
         """False in a group with epochs, whose members come to the newest one without waiting for each other."""
         return self.generation is None or bool(self.completed_us)
 
-    def as_json(self, members: Sequence[MemberProgress], settings: Mapping[str, MemberSettings], ended_us: int) -> dict[str, Any]:
-        """Return the fields of ``rebalance_finished`` except those about partitions.
+    def finished(self, members: Sequence[MemberProgress], settings: Mapping[str, MemberSettings], ended_us: int) -> dict[str, Any]:
+        """Return the fields of :class:`RebalanceFinished` except those about partitions.
 
         :param members: those that took part.
         :param settings: by member id.
         """
         took_part = sorted(members, key=lambda one: (one.joined_us or ended_us, one.identity.member_id))
-        shown = [{**one.as_json(), **settings.get(one.identity.member_id, NOTHING_TOLD).as_json()} for one in took_part]
         if self.has_phases:
             last = next((one for one in reversed(took_part) if one.joined_us), None)
         else:
             last = max((one for one in members if one.served_us), key=lambda one: one.served_us, default=None)
-            for one, json in zip(took_part, shown, strict=True):
-                json["acknowledged_at"] = iso_or_none(one.acknowledged_us)
         return {
             "cause": self.cause,
-            **self.identity.as_json(),
+            **self.identity.named,
             "from_generation": self.from_generation,
             "to_generation": self.generation,
-            "began_at": iso_utc(self.began_us),
+            "began_us": self.began_us,
             "join_ms": milliseconds(self.began_us, self.completed_us),
             "sync_ms": milliseconds(self.completed_us, self.synced_us),
             "took_ms": milliseconds(self.began_us, ended_us),
-            "members": shown,
+            "members": tuple(self._took_part(one, settings.get(one.identity.member_id, NOTHING_TOLD)) for one in took_part),
             "last_member": None if last is None else last.identity.member_id,
-            "cost_member_seconds": seconds(sum(idle_us(one, ended_us) for one in took_part)),
+            "cost_us": sum(idle_us(one, ended_us) for one in took_part),
         }
+
+    def _took_part(self, member: MemberProgress, settings: MemberSettings) -> TookPart:
+        return TookPart(
+            **member.times,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.rebalance_timeout_ms,
+            assignors=settings.assignors,
+            client_software=settings.software or None,
+            acknowledged_us=None if self.has_phases else member.acknowledged_us,
+        )
 
 
 class Moved(NamedTuple):
@@ -217,16 +229,7 @@ class Moved(NamedTuple):
 
     moved: int  #: with another holder than before, including none
     stayed: int
-    unheld_us: list[tuple[str, int, int]]  #: topic, partition and for how long nobody held it; in order
-
-    @property
-    def unheld(self) -> dict[str, dict[str, float]]:
-        """Topic → partition → seconds, of those that nobody held for a while."""
-        topics: dict[str, dict[str, float]] = {}
-        for topic, partition, us in self.unheld_us:
-            if us:
-                topics.setdefault(topic, {})[str(partition)] = seconds(us)
-        return topics
+    unheld: tuple[Unheld, ...]  #: those that nobody held for a while, in order
 
 
 class Recorder:
@@ -240,7 +243,7 @@ class Recorder:
     costs: dict[str, tuple[int, int, int]]  #: cause → :class:`Cost` of all rebalances that are over
 
     def begin(
-        self, group: Group[Any], begun: OpenRebalance, idle: Iterable[MemberProgress], reason: str, frame: FramePlace | None
+        self, group: Group[Any], begun: OpenRebalance, idle: Iterable[MemberProgress], reason: str, shown_by: Exchange | None
     ) -> None:
         """Note that a rebalance has begun.
 
@@ -250,9 +253,17 @@ class Recorder:
         self.current = begun
         for one in idle:
             begun.members[one.identity.member_id] = MemberProgress(one.identity, stopped_us=begun.began_us)
-        who = begun.identity.as_json()
-        details = {"cause": begun.cause, **who, "reason": reason or None, "from_generation": begun.from_generation}
-        self.add(group, "rebalance_began", begun.began_us, begun.subject, details, frame=frame)
+        self.add(
+            group,
+            RebalanceBegan,
+            begun.began_us,
+            begun.subject,
+            shown_by=shown_by,
+            cause=begun.cause,
+            **begun.identity.named,
+            reason=reason or None,
+            from_generation=begun.from_generation,
+        )
 
     def end(
         self,
@@ -264,7 +275,7 @@ class Recorder:
         settings: Mapping[str, MemberSettings],
         assignor: str | None,
         moved: Moved | None,
-        waited: Iterable[WaitedFor],
+        waited: Iterable[Waited],
         frame: FramePlace | None,
     ) -> None:
         """Note that the rebalance is over, and why.
@@ -277,21 +288,26 @@ class Recorder:
         """
         current, self.current = self.current, None
         assert current is not None
-        details = {
-            **current.as_json(members, settings, at_us),
-            "ended": ended,
-            "partitions_moved": moved and moved.moved,
-            "partitions_stayed": moved and moved.stayed,
-            "unheld": moved and moved.unheld,
-            "never_came_back": [one.as_json() for one in self.lost.values()],
-            "waited_for": _longest_first(waited),
-            "assignor": assignor,
-        }
-        self.lost = {}
-        cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(us for _, _, us in moved.unheld_us) if moved else 0)
+        lost, self.lost = self.lost, {}
+        cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(one.us for one in moved.unheld) if moved else 0)
         self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)
         group.counters.rebalanced(group.cluster, current.cause, cost)
-        self.add(group, "rebalance_finished", at_us, current.subject, details, frame=frame, over=current)
+        self.add(
+            group,
+            RebalanceFinished,
+            at_us,
+            current.subject,
+            frame=frame,
+            over=current,
+            **current.finished(members, settings, at_us),
+            ended=ended,
+            partitions_moved=moved and moved.moved,
+            partitions_stayed=moved and moved.stayed,
+            unheld=moved and moved.unheld,
+            never_came_back=tuple(LostMember(**one.times) for one in lost.values()),
+            waited_for=_longest_first(waited),
+            assignor=assignor,
+        )
 
     def regain_sight(self, group: Group[Any], exchange: Exchange, known: str) -> None:
         """Note that a response has shown all members, unless they were known before.
@@ -301,7 +317,7 @@ class Recorder:
         if self.in_sight or group.learning:
             return
         if self.in_sight is False:
-            self.add(group, "sight_regained", exchange.res_us, exchange.key, {"reason": known}, frame=place_of(exchange))
+            self.add(group, SightRegained, exchange.res_us, exchange.key, shown_by=exchange, reason=known)
         self.in_sight = True
 
     def lose_sight(self, group: Group[Any], at_us: int, because: str) -> None:
@@ -309,41 +325,55 @@ class Recorder:
         self.lost = {}
         if self.in_sight:
             self.in_sight = False
-            self.add(group, "sight_lost", at_us, (at_us,), {"reason": because})
+            self.add(group, SightLost, at_us, (at_us,), reason=because)
 
     def fenced(self, group: Group[Any], exchange: Exchange, who: Identity, error: int, *subject: str) -> None:
         """Add the event of a member's first refusal."""
-        self.tell(group, "member_fenced", exchange, who, *subject, error=error_name(error), api=API_NAMES[exchange.api_key])
+        self.tell(group, MemberFenced, exchange, who, *subject, error=error_name(error), api=API_NAMES[exchange.api_key])
 
     def told_to_rejoin(self, group: Group[Any], exchange: Exchange, who: Identity) -> None:
         """Add the event of a response that tells a member to rejoin."""
-        self.tell(group, "told_to_rejoin", exchange, who, api=API_NAMES[exchange.api_key])
+        self.tell(group, MemberToldToRejoin, exchange, who, api=API_NAMES[exchange.api_key])
 
-    def tell(self, group: Group[Any], kind: str, exchange: Exchange, who: Identity, *subject: str, **details: Any) -> None:
+    def tell(
+        self, group: Group[Any], kind: type[MemberEvent], exchange: Exchange, who: Identity, *subject: str, **own: Any
+    ) -> None:
         """Add an event of a member that the newest frame of an exchange shows.
 
         :param subject: what tells it from others of its kind that this frame shows.
+        :param own: the fields of its kind.
         """
-        at_us, said = exchange.res_us or exchange.inv_us, {**who.as_json(), **details}
-        self.add(group, kind, at_us, (*exchange.key, *subject), said, frame=place_of(exchange))
+        at_us = exchange.res_us or exchange.inv_us
+        self.add(group, kind, at_us, (*exchange.key, *subject), shown_by=exchange, **who.named, **own)
 
     @staticmethod
     def add(
         group: Group[Any],
-        kind: str,
+        kind: type[GroupEvent],
         at_us: int,
         subject: tuple[str | int, ...],
-        details: dict[str, Any],
         *,
+        shown_by: Exchange | None = None,
         frame: FramePlace | None = None,
         over: OpenRebalance | None = None,
+        **own: Any,
     ) -> None:
         """Add an event, which belongs to the group's newest generation or epoch, or to that of the rebalance that is over."""
         incarnation = group.incarnation if over is None else over.incarnation
         generation = group.generation if over is None or over.generation is None else over.generation
-        event = GroupEvent(kind, at_us, group.cluster, group.name, group.kind, incarnation, generation, subject, details, frame)
+        event = kind.of(
+            subject,
+            at_us=at_us,
+            cluster=group.cluster,
+            group=group.name,
+            group_type=group.kind,
+            incarnation=incarnation,
+            generation=generation,
+            frame=frame if shown_by is None else place_of(shown_by),
+            **own,
+        )
         group.group_events.append(event)
-        group.recurring.on_event(event)
+        group.recurring.on_event(event, shown_by)
 
 
 def place_of(exchange: Exchange) -> FramePlace:
@@ -351,12 +381,14 @@ def place_of(exchange: Exchange) -> FramePlace:
     return FramePlace(exchange.partition, exchange.offset if exchange.response_offset < 0 else exchange.response_offset)
 
 
-def _longest_first(found: Iterable[WaitedFor]) -> list[dict[str, Any]]:
+def _longest_first(found: Iterable[Waited]) -> tuple[WaitedFor, ...]:
     """Return as published the longest of the waits that others notice."""
     noticed = sorted(
         (one for one in found if one.waited_us >= LEAST_WAIT_MS * 1_000), key=lambda one: (-one.waited_us, one.identity)
     )
-    return [one.as_json() for one in noticed[:_NAMED]]
+    return tuple(
+        WaitedFor(**one.identity.named, why=one.why, waited_ms=one.waited_us // 1_000, came=one.came) for one in noticed[:_NAMED]
+    )
 
 
 def idle_us(member: MemberProgress, ended_us: int) -> int:
@@ -364,14 +396,6 @@ def idle_us(member: MemberProgress, ended_us: int) -> int:
     return max(0, (member.resumed_us or member.served_us or ended_us) - member.stopped_us) if member.stopped_us else 0
 
 
-def seconds(us: int) -> float:
-    return round(us / 1_000_000, 6)
-
-
 def milliseconds(since_us: int, until_us: int) -> int | None:
     """Return the whole milliseconds between two times, None if one of them is 0."""
     return max(0, until_us - since_us) // 1_000 if since_us and until_us else None
-
-
-def iso_or_none(at_us: int) -> str | None:
-    return iso_utc(at_us) if at_us else None

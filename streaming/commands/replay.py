@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from coordinator_model.group_event import GroupEvent
+    from coordinator_model.events import GroupEvent
     from coordinator_model.group_view import GroupView
     from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.pcap.capture_reader import Captured

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from coordinator_model.events import GroupEvent
     from coordinator_model.finding import Finding
-    from coordinator_model.group_event import GroupEvent
     from coordinator_model.group_view import GroupView
     from streaming.published.page_state import Key, PageState
 

@@ -16,8 +16,8 @@ from coordinator_model.wire.record import Kind, MirrorRecord
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from coordinator_model.events import GroupEvent
     from coordinator_model.finding import Finding
-    from coordinator_model.group_event import GroupEvent
     from coordinator_model.group_view import GroupView
     from coordinator_model.settings import Settings
     from streaming.mirror.record_file import Unreadable

@@ -22,7 +22,7 @@ from streaming.published.wire_text import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from coordinator_model.group_event import GroupEvent
+    from coordinator_model.events import GroupEvent
 
 COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
 """Of severities."""

@@ -15,8 +15,8 @@ from coordinator_model.wire.record import RecordError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from coordinator_model.events import GroupEvent
     from coordinator_model.finding import Finding
-    from coordinator_model.group_event import GroupEvent
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
 

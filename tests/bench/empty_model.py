@@ -14,7 +14,7 @@ from coordinator_model.wire.record import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from coordinator_model.group_event import GroupEvent
+    from coordinator_model.events import GroupEvent
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
     from streaming.spark.intake import GroupRow

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Finding
-from coordinator_model.group_event import GroupEvent
 from coordinator_model.group_view import GroupView
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from coordinator_model.wire.record import Kind, MirrorRecord

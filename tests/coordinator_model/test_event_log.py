@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.event_log import READ, EventLog
+from coordinator_model.events import GroupEvent, MemberEvent, SightLost, event_of
 from coordinator_model.finding import iso_utc
-from coordinator_model.group_event import FramePlace, GroupEvent
 from streaming.published.sentences import told
 from streaming.replay.timeline import Timeline
 from tests.coordinator_model.classic import settled
@@ -19,19 +20,56 @@ from tests.coordinator_model.conversation import ASSIGNED, MS, START_US, Client,
 S = 1_000_000
 
 
+_OWN: dict[str, dict[str, Any]] = {
+    "member_joined": {"new": False},
+    "member_served": {"partitions": None},
+    "rebalance_began": {"cause": "new member", "reason": None, "from_generation": 2},
+    "rebalance_finished": {
+        "cause": "new member",
+        "from_generation": 2,
+        "to_generation": 3,
+        "began_at": iso_utc(START_US),
+        "join_ms": 1,
+        "sync_ms": 1,
+        "took_ms": 2,
+        "members": [],
+        "last_member": None,
+        "cost_member_seconds": 0.0,
+        "ended": "no member is left",
+        "partitions_moved": 0,
+        "partitions_stayed": 0,
+        "unheld": {},
+        "never_came_back": [],
+        "waited_for": [],
+        "assignor": None,
+    },
+}
+
+
 def joined(
     at_us: int, member_id: str | None = "m-1", *, kind: str = "member_joined", group: str = "g", **fields: Any
 ) -> GroupEvent:
-    details = {"member_id": member_id, "instance_id": None, "client_id": "c", "client_address": "10.0.0.1", **fields}
-    return GroupEvent(kind, at_us, "c1", group, "classic", 1, 3, ("x", at_us), details, FramePlace(0, at_us // MS))
+    return event_of({
+        "id": f"{kind}-{group}-{at_us}", "at": iso_utc(at_us), "cluster": "c1", "group": group, "group_type": "classic",
+        "incarnation": 1, "generation": 3, "kind": kind, "frame": {"partition": 0, "offset": at_us // MS},
+        "member_id": member_id, "instance_id": None, "client_id": "c", "client_address": "10.0.0.1", **_OWN[kind], **fields,
+    })  # fmt: skip
 
 
 def state(at_us: int) -> GroupEvent:
-    return GroupEvent("sight_lost", at_us, "c1", "g", "classic", 1, 3, (at_us,), {"reason": "a gap"})
+    where: dict[str, Any] = {
+        "cluster": "c1",
+        "group": "g",
+        "group_type": "classic",
+        "incarnation": 1,
+        "generation": 3,
+        "frame": None,
+    }
+    return SightLost.of((at_us,), at_us=at_us, reason="a gap", **where)
 
 
 def times(events: list[GroupEvent]) -> list[int]:
-    return [event.details.get("count", 1) for event in events]
+    return [event.count if isinstance(event, MemberEvent) else 1 for event in events]
 
 
 def test_events_that_a_person_can_read_are_left_as_they_are() -> None:
@@ -54,7 +92,7 @@ def test_a_loop_is_one_event_for_ten_seconds_until_it_pauses() -> None:
     assert times(found) == [1] * READ + [1_000, 1_000, 480, 1]
     assert sum(times(found)) == len(log) == 2_501
     first = found[READ]
-    assert (first.at_us, first.details["since"]) == (1_019 * 10 * MS, iso_utc(READ * 10 * MS))
+    assert (first.at_us, first.as_json()["since"]) == (1_019 * 10 * MS, iso_utc(READ * 10 * MS))
     assert first.id == joined(1_019 * 10 * MS).id, "it is the last of those that it stands for"
     assert len({event.id for event in found}) == len(found)
     assert "count" not in found[-1].as_json()
@@ -125,10 +163,7 @@ def test_a_hot_loop_of_one_client_is_a_handful_of_events(*, restarts: bool) -> N
 
 def test_a_folded_event_says_in_words_how_often_and_since_when() -> None:
     event = joined(START_US, new=False)
-    folded = GroupEvent(**{
-        **{name: getattr(event, name) for name in GroupEvent.__slots__},
-        "details": {**event.details, "count": 5_750, "since": iso_utc(START_US - 9 * S)},
-    })  # fmt: skip
+    folded = replace(event, count=5_750, since_us=START_US - 9 * S)
     assert told(folded.as_json(), several=False) == "asks to join, and waits for the others, 5,750 times since 22:13:11"
     lines: list[Any] = []
     timeline = Timeline(lines.append)

@@ -212,7 +212,7 @@ def test_what_the_brokers_log_says_ends_a_session_at_once(talk: Conversation) ->
     assert "; the broker's log says that its session is over" in found.observed
     over = [event for event in talk.model.drain_events() if event.kind in {"session_over", "rebalance_began"}]
     assert [(event.kind, event.at_us) for event in over[-2:]] == [("session_over", ended_us), ("rebalance_began", ended_us)]
-    assert over[-1].details["cause"] == "session expired"
+    assert over[-1].as_json()["cause"] == "session expired"
 
 
 def test_it_ends_a_session_of_a_length_that_no_frame_tells() -> None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Finding
-from coordinator_model.group_event import GroupEvent
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, MirrorRecord
 from coordinator_model.wire.recording import MAGIC, pack_record, read_recording
@@ -142,7 +142,7 @@ def told(events: list[GroupEvent]) -> list[str]:
 def _line(event: GroupEvent, first_us: int, names: dict[str, str]) -> str:
     known = event.as_json()
     member = _named(known, names) if "member_id" in known else "group"
-    rest = {name: value for name, value in event.details.items() if name not in _IDENTITY}
+    rest = {name: value for name, value in known.items() if name not in _SHOWN}
     if event.kind == "rebalance_finished":
         rest["members"] = " ".join(_named(one, names) for one in rest["members"])
         rest["last_member"] = names.get(rest["last_member"])
@@ -163,7 +163,7 @@ def _line(event: GroupEvent, first_us: int, names: dict[str, str]) -> str:
     return f"{at_s:.6f} {event.incarnation} {generation} {event.kind} {member} {json.dumps(rest)}"
 
 
-_IDENTITY = {"member_id", "instance_id", "client_id", "client_address"}
+_SHOWN = {"member_id", "instance_id", "client_id", "client_address", *GroupEvent.__struct_encode_fields__, "kind"}
 
 
 def _named(member: dict[str, Any], names: dict[str, str]) -> str:

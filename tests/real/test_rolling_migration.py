@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Severity
-from coordinator_model.group_event import GroupEvent
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import read_recording
 from streaming.demo.broker import HOST, Broker, free_port

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 from test_mirror_cli import _dumpcap
 
+from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Finding
-from coordinator_model.group_event import GroupEvent
 from streaming.demo import broker as demo_broker
 from streaming.mirror.broker_log.history import CoordinatorHistory
 from streaming.mirror.broker_log.reader import RequestLogReader

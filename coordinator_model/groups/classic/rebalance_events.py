@@ -15,8 +15,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.finding import iso_utc
-from coordinator_model.group_event import FramePlace
+from coordinator_model.events import (
+    ConnectionClosed,
+    FramePlace,
+    MemberDropped,
+    MemberJoined,
+    MemberLeft,
+    MemberReplaced,
+    MemberServed,
+    MemberSynced,
+    PhaseEnded,
+    SessionOver,
+    Unheld,
+)
 from coordinator_model.groups.classic.assignment_checks import CONSUMER, Partitions, read_assignment
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
@@ -122,7 +133,7 @@ class RebalanceEvents(Recorder):
             if progress.joined_us:
                 return  # it waits already
             _note_join(group, progress, exchange)
-        self.tell(group, "member_joined", exchange, identity, new=_is_new(group, exchange, exchange.member_id))
+        self.tell(group, MemberJoined, exchange, identity, new=_is_new(group, exchange, exchange.member_id))
 
     def _join_answered(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
         newest, error = group.newest_generation, exchange.error
@@ -154,7 +165,7 @@ class RebalanceEvents(Recorder):
             if progress.synced_us:
                 return
             progress.synced_us = exchange.inv_us
-        self.tell(group, "member_synced", exchange, identity)
+        self.tell(group, MemberSynced, exchange, identity)
 
     def _served(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
         newest, current = group.newest_generation, self.current
@@ -175,7 +186,7 @@ class RebalanceEvents(Recorder):
         elif partitions is not None and self.held_known:
             self.held[identity.holder] = partitions
         shown = None if partitions is None else {topic: sorted(owned) for topic, owned in sorted(partitions.items())}
-        self.tell(group, "member_served", exchange, identity, partitions=shown)
+        self.tell(group, MemberServed, exchange, identity, partitions=shown)
         self._end_if_served(group, exchange)
 
     def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
@@ -227,10 +238,10 @@ class RebalanceEvents(Recorder):
             told_us = progress.told_us if progress is not None else 0
             self.lost[identity.holder] = MemberProgress(identity, told_us=told_us, stopped_us=_stopped_us(member, why, at_us))
         if why == Removed.SILENT:
-            details = {**identity.as_json(), "silent_since": iso_utc(member.last_frame_us)}
-            self.add(group, "session_over", at_us, (member.id, member.last_frame_us), details)
+            silent_since_us = member.last_frame_us
+            self.add(group, SessionOver, at_us, (member.id, silent_since_us), **identity.named, silent_since_us=silent_since_us)
         elif why == Removed.DROPPED and not _leaves(group, member):
-            self.add(group, "member_dropped", at_us, (member.id,), identity.as_json())
+            self.add(group, MemberDropped, at_us, (member.id,), **identity.named)
 
     def on_restored(self, member: Member) -> None:
         """Note that a member that seemed to be gone is still one."""
@@ -242,11 +253,11 @@ class RebalanceEvents(Recorder):
 
     def on_left(self, group: GroupData, exchange: Exchange, member: Member, reason: str) -> None:
         """Note that a LeaveGroup was granted."""
-        self.tell(group, "member_left", exchange, Identity.of_member(member), member.id, reason=reason or None)
+        self.tell(group, MemberLeft, exchange, Identity.of_member(member), member.id, reason=reason or None)
 
     def on_replaced(self, group: GroupData, exchange: Exchange, member: Member, by_member_id: str) -> None:
         """Note that a new member id took over the group.instance.id of a member."""
-        self.tell(group, "member_replaced", exchange, Identity.of_member(member), member.id, replaced_by=by_member_id)
+        self.tell(group, MemberReplaced, exchange, Identity.of_member(member), member.id, replaced_by=by_member_id)
 
     def on_refused(self, group: GroupData, exchange: Exchange, error: int) -> None:
         """Note that a member's first request was refused because it is no member, or not of this generation."""
@@ -255,7 +266,7 @@ class RebalanceEvents(Recorder):
     def on_disconnect(self, group: GroupData, member: Member, connection: str, at_us: int) -> None:
         """Note that a member's connection has ended."""
         if member.present and not member.leaving:
-            self.add(group, "connection_closed", at_us, (connection, member.id), Identity.of_member(member).as_json())
+            self.add(group, ConnectionClosed, at_us, (connection, member.id), **Identity.of_member(member).named)
 
     def on_gap(self, group: GroupData, at_us: int, because: str) -> None:
         """Note that frames are missing or the group moved. Call this before what is known of it is dropped."""
@@ -286,7 +297,7 @@ class RebalanceEvents(Recorder):
         identity = Identity.of(starter.member_id, starter.instance_id, starter.actor)
         begun = OpenRebalance(starter.cause, identity, subject, from_generation, at_us, group.incarnation)
         begun.awaited = awaited_in(group, from_generation, at_us)
-        self.begin(group, begun, idle, starter.reason, None if shown_by is None else place_of(shown_by))
+        self.begin(group, begun, idle, starter.reason, shown_by)
         for join in group.waiting_joins():
             if join.member_id and join is not shown_by:
                 _note_join(group, begun.progress_of(Identity.of_sender(join)), join)
@@ -309,8 +320,8 @@ class RebalanceEvents(Recorder):
         self._phase_ended(group, exchange, current, "join", current.began_us)
 
     def _phase_ended(self, group: GroupData, exchange: Exchange, current: OpenRebalance, phase: str, since_us: int) -> None:
-        details = {"phase": phase, "took_ms": milliseconds(since_us, exchange.res_us)}
-        self.add(group, "phase_ended", exchange.res_us, (phase, *current.subject), details, frame=place_of(exchange))
+        took_ms = milliseconds(since_us, exchange.res_us)
+        self.add(group, PhaseEnded, exchange.res_us, (phase, *current.subject), shown_by=exchange, phase=phase, took_ms=took_ms)
 
     def _end_if_served(self, group: GroupData, exchange: Exchange) -> None:
         newest, current = group.newest_generation, self.current
@@ -368,10 +379,10 @@ class RebalanceEvents(Recorder):
             if released_us:
                 taker = members.get(next_holder) if next_holder is not None else None
                 held_us = taker.served_us if taker is not None and taker.served_us else ended_us
-                unheld.append((topic, partition, max(0, held_us - released_us)))
+                unheld.append(Unheld(topic, partition, held_us - released_us))
         self.unheld = tuple(left)
         stayed = sum(new.get(each) == holder for each, holder in old.items())
-        return Moved(len({**old, **new}) - stayed, stayed, sorted(unheld))
+        return Moved(len({**old, **new}) - stayed, stayed, tuple(sorted(one for one in unheld if one.us > 0)))
 
 
 def _took_part(group: GroupData, current: OpenRebalance) -> list[MemberProgress]:

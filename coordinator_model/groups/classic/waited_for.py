@@ -18,7 +18,7 @@ from coordinator_model.groups.rebalance_recorder import (
     Identity,
     MemberProgress,
     OpenRebalance,
-    WaitedFor,
+    Waited,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def awaited_id(group: GroupData, member_id: str) -> Awaited:
     return Awaited(identity, ID_NOT_USED, issued.issued_us, issued.issued_us + issued.session_timeout_ms * 1_000)
 
 
-def waited_for(group: GroupData, current: OpenRebalance, ended_us: int) -> list[WaitedFor]:
+def waited_for(group: GroupData, current: OpenRebalance, ended_us: int) -> list[Waited]:
     """Return whom the others waited for in both phases.
 
     :param ended_us: end of the rebalance.
@@ -60,7 +60,7 @@ def waited_for(group: GroupData, current: OpenRebalance, ended_us: int) -> list[
     return found
 
 
-def _to_join(current: OpenRebalance, ended_us: int) -> Iterator[WaitedFor]:
+def _to_join(current: OpenRebalance, ended_us: int) -> Iterator[Waited]:
     """Yield those that were to rejoin; a static member may do so under a new id. Who began the rebalance is the cause of it."""
     came = {one.identity.holder: one.joined_us for one in current.members.values() if one.joined_us}
     firsts = sorted((joined_us, holder) for holder, joined_us in came.items())[:2]
@@ -73,11 +73,11 @@ def _to_join(current: OpenRebalance, ended_us: int) -> Iterator[WaitedFor]:
             continue
         until_us = min(came.get(holder) or one.gone_us or ended_us, ended_us)
         waited_us = until_us - max(current.began_us, one.since_us, others_us)
-        yield WaitedFor(one.identity, one.why, max(0, waited_us), came=holder in came)
+        yield Waited(one.identity, one.why, max(0, waited_us), came=holder in came)
 
 
-def _to_sync(leader: MemberProgress, members: Mapping[str, MemberProgress], ended_us: int) -> Iterator[WaitedFor]:
+def _to_sync(leader: MemberProgress, members: Mapping[str, MemberProgress], ended_us: int) -> Iterator[Waited]:
     others_us = min((one.synced_us for one in members.values() if one is not leader and one.synced_us), default=0)
     if others_us:
         waited_us = (leader.synced_us or ended_us) - others_us
-        yield WaitedFor(leader.identity, NO_ASSIGNMENT, max(0, waited_us), came=bool(leader.synced_us))
+        yield Waited(leader.identity, NO_ASSIGNMENT, max(0, waited_us), came=bool(leader.synced_us))

@@ -18,8 +18,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from coordinator_model.finding import Evidence, iso_utc
-from coordinator_model.group_event import FramePlace
+from coordinator_model.events import (
+    ConnectionClosed,
+    FramePlace,
+    GaveUp,
+    MemberAway,
+    MemberJoined,
+    MemberLeft,
+    MemberServed,
+    MemberToldToGiveUp,
+    SessionOver,
+    Unheld,
+)
+from coordinator_model.finding import Evidence
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, by_topic, is_join
 from coordinator_model.groups.epochs.waited_for import waited_for
 from coordinator_model.groups.epochs.watched import Watched
@@ -129,7 +140,7 @@ class EpochEvents(Recorder):
         joined = is_join(exchange)
         is_new = was.member is None or was.removed not in {None, Removed.ASIDE}
         if joined and self.asked.get(exchange.key[0]) != exchange.key[1]:
-            self.tell(group, "member_joined", exchange, identity, new=is_new)
+            self.tell(group, MemberJoined, exchange, identity, new=is_new)
         if group.epoch != was.group_epoch and group.epoch is not None:
             self._rose(group, exchange, member, was)
         progress = None if self.current is None else self.current.progress_of(identity)
@@ -146,7 +157,7 @@ class EpochEvents(Recorder):
         served = exchange.api_key == SYNC_GROUP
         if gained or served:
             owned = None if member.granted is None else self._shown(group, member.granted)
-            self.tell(group, "member_served", exchange, identity, partitions=owned)
+            self.tell(group, MemberServed, exchange, identity, partitions=owned)
         if progress is not None and self.current is not None:
             at_epoch = member.epoch is not None and member.epoch >= (self.current.generation or 0)
             idles = progress.stopped_us and not progress.resumed_us
@@ -174,13 +185,13 @@ class EpochEvents(Recorder):
         identity = Identity.of_member(member)
         told = member.pending - was.pending if same else NO_PARTITIONS
         if told:
-            self.tell(group, "told_to_give_up", exchange, identity, partitions=self._shown(group, told), keeps=len(granted))
+            self.tell(group, MemberToldToGiveUp, exchange, identity, partitions=self._shown(group, told), keeps=len(granted))
             if progress is not None:
                 progress.told_us = progress.told_us or at_us
         gave_up = held - holds
         if gave_up:
             self._release(gave_up, identity.holder, exchange.inv_us, exchange.inv_us)
-            self.tell(group, "gave_up", exchange, identity, partitions=self._shown(group, gave_up), keeps=len(granted))
+            self.tell(group, GaveUp, exchange, identity, partitions=self._shown(group, gave_up), keeps=len(granted))
             if progress is not None:
                 progress.acknowledged_us = exchange.inv_us
                 if not holds and not progress.stopped_us:
@@ -235,12 +246,12 @@ class EpochEvents(Recorder):
         self.joiners.pop(member.id, None)
         progress = self.current.members.pop(member.id, None) if self.current is not None else None
         if why in {Removed.LEFT, Removed.REMOVED}:
-            self.add(group, "member_left", at_us, (member.id, at_us), {**identity.as_json(), "reason": None}, frame=place)
+            self.add(group, MemberLeft, at_us, (member.id, at_us), frame=place, **identity.named, reason=None)
         elif why == Removed.ASIDE:
-            self.add(group, "member_away", at_us, (member.id, at_us), identity.as_json(), frame=place)
+            self.add(group, MemberAway, at_us, (member.id, at_us), frame=place, **identity.named)
         elif why in _UNSEEN_ENDS:
-            details = {**identity.as_json(), "silent_since": None if member.is_kept_out else iso_utc(stopped_us)}
-            self.add(group, "session_over", at_us, (member.id, stopped_us), details)
+            silent_since_us = 0 if member.is_kept_out else stopped_us
+            self.add(group, SessionOver, at_us, (member.id, stopped_us), **identity.named, silent_since_us=silent_since_us)
         if why not in {Removed.LEFT, Removed.REMOVED, Removed.ASIDE, Removed.REPLACED} and not was_gone:
             self._lose(member, stopped_us, progress, at_us)
         if others or why == Removed.REPLACED:
@@ -256,7 +267,7 @@ class EpochEvents(Recorder):
         """Note that a member's connection has ended. Call this before its open requests are dropped."""
         leaves = any(waiting.member_id == member.id and waiting.generation < JOIN_EPOCH for waiting in group.open.values())
         if member.present and not leaves:
-            self.add(group, "connection_closed", at_us, (connection, member.id), Identity.of_member(member).as_json())
+            self.add(group, ConnectionClosed, at_us, (connection, member.id), **Identity.of_member(member).named)
 
     def on_gap(self, group: Watched, at_us: int, because: str) -> None:
         """Note that frames are missing. Call this before what is known of the group is dropped."""
@@ -320,7 +331,7 @@ class EpochEvents(Recorder):
         identity = Identity("", None, None, "") if starter is None else Identity.of_member(starter)
         begun = OpenRebalance(cause, identity, exchange.key, was.group_epoch, exchange.res_us, group.incarnation, group.epoch)
         still_here = [one for one in idle if one.identity.member_id in group.members]
-        self.begin(group, begun, still_here, "", place_of(exchange))
+        self.begin(group, begun, still_here, "", exchange)
         self.known = True
         self.before = {each: holder for each, (holder, _) in self.free.items() if holder}
         for id_, asked_us in self.joiners.items():  # since 4.3 a join may be answered with the epoch before
@@ -363,8 +374,8 @@ class EpochEvents(Recorder):
             if progress is not None and member.present and progress.stopped_us and not progress.resumed_us:
                 progress.served_us = at_us  # there is nothing for it
                 subject = (member.id, *current.subject)
-                details = {**progress.identity.as_json(), "partitions": {} if member.granted is not None else None}
-                self.add(group, "member_served", at_us, subject, details, frame=frame)
+                owned: dict[str, list[int]] | None = {} if member.granted is not None else None
+                self.add(group, MemberServed, at_us, subject, frame=frame, **progress.identity.named, partitions=owned)
         self._end(group, at_us, SERVED, frame)
 
     def _end(self, group: Watched, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
@@ -399,8 +410,8 @@ class EpochEvents(Recorder):
         now = {each: Identity.of_member(member).holder for member in present for each in member.holds if each in self.before}
         elsewhere = sum(now.get(each, "") != holder for each, holder in self.before.items())
         held = sum(len(member.holds) for member in present)
-        unheld_us = [(group.topic_text(topic), number, us) for (topic, number), us in sorted(self.unheld_us.items())]
-        return Moved(elsewhere, held - sum(now[each] != self.before[each] for each in now), unheld_us)
+        unheld = tuple(Unheld(group.topic_text(topic), number, us) for (topic, number), us in sorted(self.unheld_us.items()) if us)
+        return Moved(elsewhere, held - sum(now[each] != self.before[each] for each in now), unheld)
 
 
 def stopped_us_of(member: EpochMember, why: Removed, at_us: int) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.rebalance_recorder import GONE, NOT_GIVEN_UP, NOT_TOLD, OpenRebalance, WaitedFor
+from coordinator_model.groups.rebalance_recorder import GONE, NOT_GIVEN_UP, NOT_TOLD, OpenRebalance, Waited
 
 
-def waited_for(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> list[WaitedFor]:
+def waited_for(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> list[Waited]:
     """Return for whom others waited.
 
     :param present: the members at the end of the rebalance, ``ended_us``.
@@ -20,7 +20,7 @@ def waited_for(current: OpenRebalance, present: Iterable[EpochMember], ended_us:
     return [*_present(current, present, ended_us), *_gone(current)]
 
 
-def _present(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> Iterator[WaitedFor]:
+def _present(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> Iterator[Waited]:
     for member in present:
         progress = current.members.get(member.id)
         if progress is None:
@@ -28,16 +28,16 @@ def _present(current: OpenRebalance, present: Iterable[EpochMember], ended_us: i
         gave_up_us = 0 if member.pending else progress.acknowledged_us
         if member.pending or gave_up_us:
             waited_us = (gave_up_us or ended_us) - current.began_us
-            yield WaitedFor(progress.identity, NOT_GIVEN_UP, max(0, waited_us), came=bool(gave_up_us))
+            yield Waited(progress.identity, NOT_GIVEN_UP, max(0, waited_us), came=bool(gave_up_us))
         elif member.holds and (member.epoch or 0) < (current.generation or 0):
             why = GONE if member.disconnected_us > member.last_frame_us else NOT_TOLD
-            yield WaitedFor(progress.identity, why, max(0, ended_us - _idle_since_us(current, member.id, ended_us)), came=False)
+            yield Waited(progress.identity, why, max(0, ended_us - _idle_since_us(current, member.id, ended_us)), came=False)
 
 
-def _gone(current: OpenRebalance) -> Iterator[WaitedFor]:
+def _gone(current: OpenRebalance) -> Iterator[Waited]:
     for id_, one in current.awaited.items():
         since_us = current.began_us if one.why == NOT_GIVEN_UP else _idle_since_us(current, id_, one.gone_us)
-        yield WaitedFor(one.identity, one.why, max(0, one.gone_us - since_us), came=False)
+        yield Waited(one.identity, one.why, max(0, one.gone_us - since_us), came=False)
 
 
 def _idle_since_us(current: OpenRebalance, but: str, otherwise_us: int) -> int:

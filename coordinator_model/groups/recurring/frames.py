@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from coordinator_model.events import MemberEvent, NamedMember, RebalanceBegan
 from coordinator_model.finding import Evidence
-from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.evidence import client_named
+from coordinator_model.groups.records import Exchange
 
 
-def frame_of(event: GroupEvent, words: str) -> Evidence | None:
-    """Return the frame that showed an event, None if there is none, or the event does not say which exchange it belongs to.
+def frame_of(event: MemberEvent | RebalanceBegan, shown_by: Exchange | None, words: str) -> Evidence | None:
+    """Return the frame that showed an event, None if there is none.
 
     :param words: what the member did, to stand behind its name.
     """
-    connection, exchange = (*event.subject, "", "")[:2]
-    details = event.details
-    if event.frame is None or not isinstance(exchange, int) or connection in {"", details["member_id"]}:
+    if event.frame is None or shown_by is None:
         return None
-    who = details["member_id"] or details["client_id"] or "somebody"
-    return Evidence(*event.frame, str(connection), exchange, event.at_us, f"{who} {words}")
+    who = event.member_id or event.client_id or "somebody"
+    return Evidence(event.frame.partition, event.frame.offset, *shown_by.key, event.at_us, f"{who} {words}")
 
 
-def client_of(details: dict[str, Any]) -> str:
-    """Return client id and host in the details of an event, or of a member in them."""
-    return client_named(details["client_id"], details["client_address"])
+def client_of(member: MemberEvent | NamedMember) -> str:
+    """Return client id and host of the member of an event, or in a record."""
+    return client_named(member.client_id, member.client_address)

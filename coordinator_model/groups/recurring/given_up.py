@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.events import GroupEvent, MemberJoined
 from coordinator_model.finding import Evidence
-from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.evidence import client_text, request_evidence
 from coordinator_model.groups.records import Exchange, JoinFacts
 from coordinator_model.groups.recurring.frames import client_of
@@ -52,8 +52,8 @@ class GivenUpJoins:
 
     def on_event(self, event: GroupEvent) -> None:
         """Note what happened in the group."""
-        if event.kind == "member_joined" and self.known and event.details["client_id"]:  # a host alone makes no client known
-            client = client_of(event.details)
+        if isinstance(event, MemberJoined) and self.known and event.client_id:  # a host alone makes no client known
+            client = client_of(event)
             self.known = tuple(one._replace(again=True) if one.client == client else one for one in self.known)
 
     def values(self) -> list[Any]:

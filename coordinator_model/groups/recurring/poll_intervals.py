@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.events import GroupEvent, MemberEvent, MemberJoined, MemberLeft, RebalanceFinished
 from coordinator_model.finding import Evidence
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.recurring.frames import frame_of
 
 KEPT: Final = 6  #: of a client
@@ -38,27 +39,27 @@ class Overruns:
         self.of: dict[str, tuple[Overrun, ...]] = {}  #: process → oldest first
         self.clients: dict[str, str] = {}  #: process → client id and address
 
-    def on_event(self, event: GroupEvent) -> None:
+    def on_event(self, event: GroupEvent, shown_by: Exchange | None) -> None:
         """Note what happened in the group."""
-        if event.kind == "member_left":
-            process = _process_of(event)
+        if isinstance(event, MemberLeft):
+            process = _process_of(event, shown_by)
             held_us = event.at_us - self.rebalanced_us if self.rebalanced_us else 0
             self.left.pop(process, None)
-            self.left[process] = (event.at_us, held_us, event.details["reason"] or "", frame_of(event, "left"))
+            self.left[process] = (event.at_us, held_us, event.reason or "", frame_of(event, shown_by, "left"))
             _keep(self.left, CLIENTS_KEPT)
-        elif event.kind == "member_joined":
-            self._joined(event)
-        elif event.kind == "rebalance_finished":
+        elif isinstance(event, MemberJoined):
+            self._joined(event, shown_by)
+        elif isinstance(event, RebalanceFinished):
             self.rebalanced_us = event.at_us
 
-    def _joined(self, event: GroupEvent) -> None:
-        process = _process_of(event)
+    def _joined(self, event: MemberJoined, shown_by: Exchange | None) -> None:
+        process = _process_of(event, shown_by)
         left = self.left.pop(process, None)
         if left is not None:
             left_us, held_us, reason, frame = left
             before = self.of.pop(process, ())
             self.of[process] = (*before, Overrun(left_us, held_us, event.at_us - left_us, reason, frame))[-KEPT:]
-            self.clients[process] = f"{event.details['client_id']} at {event.details['client_address']}"
+            self.clients[process] = f"{event.client_id} at {event.client_address}"
             _keep(self.of, CLIENTS_KEPT)
             self.clients = {known: client for known, client in self.clients.items() if known in self.of}
 
@@ -77,9 +78,9 @@ class Overruns:
         return restored
 
 
-def _process_of(event: GroupEvent) -> str:
-    """Return by what the process of a member is known again."""
-    return str(event.subject[0]) if event.group_type == "classic" else event.details["member_id"] or ""
+def _process_of(event: MemberEvent, shown_by: Exchange | None) -> str:
+    """Return by what the process of a member is known again: its connection, in a group with epochs its member id."""
+    return shown_by.key[0] if event.group_type == "classic" and shown_by is not None else event.member_id or ""
 
 
 def _keep(known: dict[str, Any], number: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.events import GroupEvent
+from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.recurring.config_offsets import ConfigOffsets
 from coordinator_model.groups.recurring.given_up import GivenUpJoins
 from coordinator_model.groups.recurring.hot_joins import HotJoins
@@ -29,12 +30,15 @@ class Recurring:
         self.hot_joins = HotJoins()
         self.config_offsets = ConfigOffsets()
 
-    def on_event(self, event: GroupEvent) -> None:
-        """Note what happened in the group."""
-        self.scaling.on_event(event)
-        self.unmoved.on_event(event)
-        self.overruns.on_event(event)
-        self.untold.on_event(event)
+    def on_event(self, event: GroupEvent, shown_by: Exchange | None) -> None:
+        """Note what happened in the group.
+
+        :param shown_by: the exchange whose frame shows it.
+        """
+        self.scaling.on_event(event, shown_by)
+        self.unmoved.on_event(event, shown_by)
+        self.overruns.on_event(event, shown_by)
+        self.untold.on_event(event, shown_by)
         self.given_up.on_event(event)
 
     @property

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.events import GroupEvent, LostMember, MemberJoined, MemberLeft, RebalanceFinished, SightLost
 from coordinator_model.finding import Evidence
-from coordinator_model.group_event import GroupEvent
 from coordinator_model.groups.evidence import client_named
+from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.recurring.frames import client_of, frame_of
 
 CYCLES_KEPT: Final = 12
@@ -56,54 +57,53 @@ class Scaling:
 
     # ------------------------------------------------------------------------------------------------ events
 
-    def on_event(self, event: GroupEvent) -> None:
+    def on_event(self, event: GroupEvent, shown_by: Exchange | None) -> None:
         """Note what happened in the group."""
-        kind, details = event.kind, event.details
-        if kind == "rebalance_finished":
-            self._finished(event.at_us, details)
-        elif kind == "member_joined" and details["new"]:
-            self.joined = self.joined or frame_of(event, "asks to join")
-        elif kind == "member_left":
+        if isinstance(event, RebalanceFinished):
+            self._finished(event)
+        elif isinstance(event, MemberJoined) and event.new:
+            self.joined = self.joined or frame_of(event, shown_by, "asks to join")
+        elif isinstance(event, MemberLeft):
             if not self.left:
-                self.left_frame, self.left_us = frame_of(event, "left"), event.at_us
-            self.left = (*self.left, details["member_id"])[-NEWCOMERS_KEPT:]
-            self._know(client_of(details))
-        elif kind == "sight_lost":
+                self.left_frame, self.left_us = frame_of(event, shown_by, "left"), event.at_us
+            self.left = (*self.left, event.member_id or "")[-NEWCOMERS_KEPT:]
+            self._know(client_of(event))
+        elif isinstance(event, SightLost):
             self._begin_anew(0)
 
-    def _finished(self, at_us: int, details: dict[str, Any]) -> None:
-        members = details["members"]
-        if details["to_generation"] is None and members:
+    def _finished(self, event: RebalanceFinished) -> None:
+        members = event.members
+        if event.to_generation is None and members:
             return  # another join phase follows
         before, self.size = self.size, len(members)
         left, self.left = self.left, ()
         joined, self.joined = self.joined, None
-        fresh = [one for one in members if one["new"]]
+        fresh = [one for one in members if one.new]
         unknown = self._are_unknown(fresh, members)
-        for one in details["never_came_back"]:
+        for one in event.never_came_back:
             self._know(client_of(one))
-        self._count_cost(details)
-        if not before or not self.size or details["never_came_back"] or details["cause"] == _BY_OTHERS:
+        self._count_cost(event)
+        if not before or not self.size or event.never_came_back or event.cause == _BY_OTHERS:
             self._begin_anew(self.size)
         elif fresh and unknown and not left and (self.size > before or (self.size == before and self._rises)):
-            self._rise(at_us if joined is None else joined.at_us, before, fresh, joined)
+            self._rise(event.at_us if joined is None else joined.at_us, before, fresh, joined)
         elif self.size < before and not fresh:
             self._fall(left, before)
         elif fresh or left:
             self._begin_anew(self.size)  # members were replaced
 
-    def _are_unknown(self, fresh: Sequence[dict[str, Any]], members: Sequence[dict[str, Any]]) -> bool:
+    def _are_unknown(self, fresh: Sequence[LostMember], members: Sequence[LostMember]) -> bool:
         """Return True if no client among new members was there before, or cannot be told from another member."""
         names = [client_of(one) for one in members]
-        return all(one["client_id"] and names.count(client_of(one)) == 1 and client_of(one) not in self.names for one in fresh)
+        return all(one.client_id and names.count(client_of(one)) == 1 and client_of(one) not in self.names for one in fresh)
 
-    def _rise(self, at_us: int, before: int, fresh: Sequence[dict[str, Any]], frame: Evidence | None) -> None:
+    def _rise(self, at_us: int, before: int, fresh: Sequence[LostMember], frame: Evidence | None) -> None:
         if self._rises:
             *earlier, rising = self.cycles
         else:
             earlier, rising = list(self.cycles), Cycle(at_us, before, before, (), (), frames=() if frame is None else (frame,))
         cycles = [cycle._replace(came=()) for cycle in earlier if at_us - cycle.rose_us <= SPAN_US]
-        came = (*rising.came, *(one["member_id"] for one in fresh))[-NEWCOMERS_KEPT:]
+        came = (*rising.came, *(one.member_id or "" for one in fresh))[-NEWCOMERS_KEPT:]
         names = (*rising.names, *(client_of(one) for one in fresh))[-NAMES_OF_CYCLE:]
         self.cycles = (*cycles, rising._replace(high=self.size, came=came, names=names))[-CYCLES_KEPT:]
 
@@ -123,13 +123,12 @@ class Scaling:
         """True while clients come, and those of this cycle did not begin to leave."""
         return bool(self.cycles) and not self.cycles[-1].fell_us
 
-    def _count_cost(self, details: dict[str, Any]) -> None:
+    def _count_cost(self, event: RebalanceFinished) -> None:
         """Count a rebalance to the cycle before it: that in which the first clients came is not counted, which may be the group's start."""
         if self.cycles:
             last = self.cycles[-1]
-            unheld_us = sum(round(1e6 * each) for owned in (details["unheld"] or {}).values() for each in owned.values())
-            lost_us = round(1e6 * details["cost_member_seconds"])
-            last = last._replace(lost_us=last.lost_us + lost_us, unheld_us=last.unheld_us + unheld_us)
+            unheld_us = sum(one.us for one in event.unheld or ())
+            last = last._replace(lost_us=last.lost_us + (event.cost_us or 0), unheld_us=last.unheld_us + unheld_us)
             self.cycles = (*self.cycles[:-1], last)
 
     def _begin_anew(self, size: int) -> None:

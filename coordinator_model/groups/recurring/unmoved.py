@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.events import GroupEvent, MemberLeft, RebalanceBegan, RebalanceFinished, SightLost
 from coordinator_model.finding import Evidence
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.recurring.frames import frame_of
 
 KEPT: Final = 12
@@ -49,17 +50,16 @@ class UnmovedRebalances:
         self.frame: Evidence | None = None  #: that began the rebalance which is not over
         self.closings: tuple[tuple[int, str], ...] = ()  #: (time, client id) of connections that ended
 
-    def on_event(self, event: GroupEvent) -> None:
+    def on_event(self, event: GroupEvent, shown_by: Exchange | None) -> None:
         """Note what happened in the group."""
-        kind = event.kind
-        if kind == "rebalance_began":
-            self.began_us, self.reason = event.at_us, event.details["reason"] or ""
-            self.frame = frame_of(event, f"began a rebalance: {event.details['cause']}")
-        elif kind == "rebalance_finished":
+        if isinstance(event, RebalanceBegan):
+            self.began_us, self.reason = event.at_us, event.reason or ""
+            self.frame = frame_of(event, shown_by, f"began a rebalance: {event.cause}")
+        elif isinstance(event, RebalanceFinished):
             self._finished(event)
-        elif kind == "member_left":
+        elif isinstance(event, MemberLeft):
             self.left = True
-        elif kind == "sight_lost":
+        elif isinstance(event, SightLost):
             self.in_a_row = ()
 
     def on_closed(self, client_id: str, at_us: int) -> None:
@@ -67,27 +67,27 @@ class UnmovedRebalances:
         kept = [known for known in self.closings if at_us - known[0] <= JUST_BEFORE_US]
         self.closings = (*kept, (at_us, client_id))[-CLOSINGS_KEPT:]
 
-    def _finished(self, event: GroupEvent) -> None:
-        details, left = event.details, self.left
-        if details["to_generation"] is None:
+    def _finished(self, event: RebalanceFinished) -> None:
+        left = self.left
+        if event.to_generation is None:
             return  # another join phase follows
         self.left = False
-        joined = any(one["new"] for one in details["members"])
-        if details["partitions_moved"] != 0 or not details["partitions_stayed"] or joined or left or details["never_came_back"]:
+        joined = any(one.new for one in event.members)
+        if event.partitions_moved != 0 or not event.partitions_stayed or joined or left or event.never_came_back:
             self.in_a_row = ()
             return
         closed = {client for at_us, client in self.closings if self.began_us - JUST_BEFORE_US <= at_us <= self.began_us}
         one = Unmoved(
             self.began_us,
             event.at_us,
-            details["to_generation"],
-            details["cause"],
-            details["member_id"] or "",
-            f"{details['client_id']} at {details['client_address']}",
+            event.to_generation,
+            event.cause,
+            event.member_id or "",
+            f"{event.client_id} at {event.client_address}",
             self.reason,
-            len(details["members"]),
-            details["partitions_stayed"],
-            round(1e6 * details["cost_member_seconds"]),
+            len(event.members),
+            event.partitions_stayed,
+            event.cost_us or 0,
             len(closed),
             self.frame,
         )

@@ -9,8 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.events import (
+    GroupEvent,
+    MemberDropped,
+    MemberFenced,
+    MemberJoined,
+    MemberToldToRejoin,
+    RebalanceBegan,
+    SightLost,
+)
 from coordinator_model.finding import Evidence
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.recurring.frames import client_of, frame_of
 
 KEPT: Final = 16
@@ -47,31 +56,30 @@ class Untold:
         self.dropped: tuple[Dropped, ...] = ()
         self.back: tuple[CameBack, ...] = ()
 
-    def on_event(self, event: GroupEvent) -> None:
+    def on_event(self, event: GroupEvent, shown_by: Exchange | None) -> None:
         """Note what happened in the group."""
-        kind, details = event.kind, event.details
-        if kind == "rebalance_began":
+        if isinstance(event, RebalanceBegan):
             self.began_us, self.told = event.at_us, ()
-        elif kind == "told_to_rejoin":
-            self.told = (*self.told, details["member_id"])[-TOLD_KEPT:]
-        elif kind == "member_dropped" and details["member_id"] not in self.told and len(self.told) < TOLD_KEPT:
-            dropped = Dropped(event.at_us, event.at_us - self.began_us, details["member_id"], client_of(details))
+        elif isinstance(event, MemberToldToRejoin):
+            self.told = (*self.told, event.member_id or "")[-TOLD_KEPT:]
+        elif isinstance(event, MemberDropped) and event.member_id not in self.told and len(self.told) < TOLD_KEPT:
+            dropped = Dropped(event.at_us, event.at_us - self.began_us, event.member_id or "", client_of(event))
             self.dropped = (*self.dropped, dropped)[-KEPT:]
-        elif kind == "member_fenced" and self.dropped:
-            refused = details["member_id"]
+        elif isinstance(event, MemberFenced) and self.dropped:
+            refused = event.member_id
             self.dropped = tuple(one._replace(lives=one.lives or one.member_id == refused) for one in self.dropped)
-        elif kind == "member_joined" and details["new"]:
-            self._joined(event)
-        elif kind == "sight_lost":
+        elif isinstance(event, MemberJoined) and event.new:
+            self._joined(event, shown_by)
+        elif isinstance(event, SightLost):
             self.dropped = self.back = ()
 
-    def _joined(self, event: GroupEvent) -> None:
-        client = client_of(event.details)
+    def _joined(self, event: MemberJoined, shown_by: Exchange | None) -> None:
+        client = client_of(event)
         for one in self.dropped:
             if one.lives and one.client == client:
                 self.dropped = tuple(other for other in self.dropped if other is not one)
                 kept = [known for known in self.back if event.at_us - known.back_us <= SPAN_US]
-                self.back = (*kept, CameBack(one, event.at_us, frame_of(event, "asks to join")))[-KEPT:]
+                self.back = (*kept, CameBack(one, event.at_us, frame_of(event, shown_by, "asks to join")))[-KEPT:]
                 return
 
     def values(self) -> list[Any]:

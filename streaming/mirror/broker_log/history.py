@@ -10,8 +10,22 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.finding import iso_utc
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.events import (
+    GroupEvent,
+    MemberAway,
+    MemberDropped,
+    MemberFenced,
+    MemberJoined,
+    MemberLeft,
+    MemberReplaced,
+    PhaseEnded,
+    RebalanceBegan,
+    RebalanceFinished,
+    SessionOver,
+    SightLost,
+    SightRegained,
+    TookPart,
+)
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.rebalance_events import NEXT_REBALANCE, SIGHT_LOST
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
@@ -22,7 +36,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
     SESSION_EXPIRED,
     STATIC_RETURNED,
 )
-from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, NOTHING_TOLD, SERVED
+from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, SERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -145,13 +159,13 @@ class CoordinatorHistory:
         if member is not None and cause in (NEW_MEMBER, STATIC_RETURNED):
             group.members[member] = instance
             if not is_told and cause == NEW_MEMBER:  # up to 3.9 the line of a dynamic member is at DEBUG
-                self._add(line, group, "member_joined", member, new=True)
+                self._add(line, group, MemberJoined, member, new=True)
         if member in group.members and cause == MEMBER_LEFT:  # up to 2.1 it has no line of its own
-            self._add(line, group, "member_left", member, reason=None)
+            self._add(line, group, MemberLeft, member, reason=None)
             del group.members[member]
         group.rebalance = _Rebalance(line.at_us, cause, member, group.generation)
         reason = _reason(line.facts.get("client_reason"))
-        self._add(line, group, "rebalance_began", member, cause=cause, reason=reason, from_generation=group.generation)
+        self._add(line, group, RebalanceBegan, member, cause=cause, reason=reason, from_generation=group.generation)
 
     def _stabilized(self, group: _Group, line: CoordinatorLine) -> None:
         current = group.rebalance
@@ -161,13 +175,13 @@ class CoordinatorHistory:
             return
         current.stabilized_us, current.generation = line.at_us, group.generation
         current.members = int(line.facts.get("members", len(group.members)))  # up to 2.7 it is not said
-        self._add(line, group, "phase_ended", phase="join", took_ms=_ms(current.began_us, line.at_us))
+        self._add(line, group, PhaseEnded, phase="join", took_ms=_ms(current.began_us, line.at_us))
 
     def _assigned(self, group: _Group, line: CoordinatorLine) -> None:
         current = group.rebalance
         if current is None or not current.stabilized_us:
             return
-        self._add(line, group, "phase_ended", phase="sync", took_ms=_ms(current.stabilized_us, line.at_us))
+        self._add(line, group, PhaseEnded, phase="sync", took_ms=_ms(current.stabilized_us, line.at_us))
         self._finished(line.group, group, line.at_us, SERVED)
 
     def _joined(self, group: _Group, line: CoordinatorLine) -> None:
@@ -176,12 +190,12 @@ class CoordinatorHistory:
         group.members[member] = line.facts.get("instance", group.members.get(member))
         group.newest = ("joined", member)
         if not is_told:
-            self._add(line, group, "member_joined", member, new=True)
+            self._add(line, group, MemberJoined, member, new=True)
 
     def _replaced(self, group: _Group, line: CoordinatorLine) -> None:
         """A static member came back; since 3.0 its new id is not said."""
         new = line.facts.get("new_member")
-        self._add(line, group, "member_replaced", line.facts["member"], replaced_by=new)
+        self._add(line, group, MemberReplaced, line.facts["member"], replaced_by=new)
         group.members.pop(line.facts["member"], None)
         if new is not None:
             group.members[new] = line.facts["instance"]
@@ -193,20 +207,20 @@ class CoordinatorHistory:
         if refused not in group.fenced:
             group.fenced.add(refused)
             api = "".join(word.capitalize() for word in line.facts.get("operation", "").split("-"))
-            self._add(line, group, "member_fenced", refused, error="FENCED_INSTANCE_ID", api=api or None)
+            self._add(line, group, MemberFenced, refused, error="FENCED_INSTANCE_ID", api=api or None)
 
     def _left(self, group: _Group, line: CoordinatorLine) -> None:
-        self._add(line, group, "member_left", line.facts["member"], reason=_reason(line.facts.get("client_reason")))
+        self._add(line, group, MemberLeft, line.facts["member"], reason=_reason(line.facts.get("client_reason")))
         group.members.pop(line.facts["member"], None)
         group.newest = ("left", line.facts["member"])
 
     def _failed(self, group: _Group, line: CoordinatorLine) -> None:
-        self._add(line, group, "session_over", line.facts["member"], silent_since=None)
+        self._add(line, group, SessionOver, line.facts["member"], silent_since_us=0)
         self._lose(group, line.facts["member"])
 
     def _dropped(self, group: _Group, line: CoordinatorLine) -> None:
         for member in line.facts["members"].split(", "):
-            self._add(line, group, "member_dropped", member)
+            self._add(line, group, MemberDropped, member)
             self._lose(group, member)
 
     def _lose(self, group: _Group, member: str) -> None:
@@ -223,20 +237,20 @@ class CoordinatorHistory:
     def _unloaded(self, group: _Group, line: CoordinatorLine) -> None:
         if group.rebalance is not None:
             self._finished(line.group, group, line.at_us, SIGHT_LOST, took=False)
-        self._add(line, group, "sight_lost", reason="the coordinator gave the group away, or stopped")
+        self._add(line, group, SightLost, reason="the coordinator gave the group away, or stopped")
 
     def _loaded(self, group: _Group, line: CoordinatorLine) -> None:
         """A coordinator knows the group again. Of a group that no line has told of this is no news."""
         if group.rebalance is not None:
             self._finished(line.group, group, line.at_us, SIGHT_LOST, took=False)
         if group.generation is not None:
-            self._add(line, group, "sight_regained", reason=LOADED)
+            self._add(line, group, SightRegained, reason=LOADED)
         group.generation = int(line.facts["generation"]) if "generation" in line.facts else group.generation
 
     # --- groups whose members have epochs ------------------------------------------------------------------------------
 
     def _epoch_away(self, group: _Group, line: CoordinatorLine) -> None:
-        self._add(line, group, "member_away", line.facts["member"])
+        self._add(line, group, MemberAway, line.facts["member"])
 
     def _epoch_fenced(self, group: _Group, line: CoordinatorLine) -> None:
         group.type = group.type if group.type != CLASSIC else "consumer"
@@ -244,7 +258,7 @@ class CoordinatorHistory:
         if line.ends_session:
             self._failed(group, line)
         else:
-            self._add(line, group, "member_fenced", line.facts["member"], error=line.facts["reason"], api=None)
+            self._add(line, group, MemberFenced, line.facts["member"], error=line.facts["reason"], api=None)
             group.members.pop(line.facts["member"], None)
 
     def _bumped(self, group: _Group, line: CoordinatorLine) -> None:
@@ -254,7 +268,7 @@ class CoordinatorHistory:
         before, group.generation = group.generation, _generation(line)
         (cause, member), group.newest = group.newest, ("", None)
         group.rebalance = _Rebalance(line.at_us, cause or "not seen", member, before, generation=group.generation)
-        self._add(line, group, "rebalance_began", member, cause=cause or "not seen", reason=None, from_generation=before)
+        self._add(line, group, RebalanceBegan, member, cause=cause or "not seen", reason=None, from_generation=before)
 
     def _targeted(self, group: _Group, line: CoordinatorLine) -> None:
         """The members come to the assignment one by one, which no line tells."""
@@ -272,55 +286,69 @@ class CoordinatorHistory:
         ids = [*known, *[None] * (current.members - len(known))]
         lost, group.lost = group.lost, []
         self._happened(
-            GroupEvent(
-                "rebalance_finished",
-                at_us,
-                self._cluster,
-                name,
-                group.type,
-                0,
-                current.generation if current.generation is not None else current.from_generation,
+            RebalanceFinished.of(
                 (current.began_us,),
-                {
-                    "cause": current.cause,
-                    **_member(group, current.member),
-                    "from_generation": current.from_generation,
-                    "to_generation": current.generation,
-                    "began_at": iso_utc(current.began_us),
-                    "join_ms": _ms(current.began_us, stabilized_us) if stabilized_us else None,
-                    "sync_ms": _ms(stabilized_us, at_us) if stabilized_us and ended == SERVED else None,
-                    "took_ms": _ms(current.began_us, at_us) if took else None,
-                    "members": [_took_part(group, id_) for id_ in ids],
-                    "last_member": None,
-                    "cost_member_seconds": None,
-                    "ended": ended,
-                    "partitions_moved": None,
-                    "partitions_stayed": None,
-                    "unheld": None,
-                    "never_came_back": [_took_part(group, id_) for id_ in lost],
-                    "waited_for": [],
-                    "assignor": None,
-                    "source": SOURCE,
-                },
+                at_us=at_us,
+                cluster=self._cluster,
+                group=name,
+                group_type=group.type,
+                incarnation=0,
+                generation=current.generation if current.generation is not None else current.from_generation,
+                frame=None,
+                source=SOURCE,
+                cause=current.cause,
+                **_member(group, current.member),
+                from_generation=current.from_generation,
+                to_generation=current.generation,
+                began_us=current.began_us,
+                join_ms=_ms(current.began_us, stabilized_us) if stabilized_us else None,
+                sync_ms=_ms(stabilized_us, at_us) if stabilized_us and ended == SERVED else None,
+                took_ms=_ms(current.began_us, at_us) if took else None,
+                members=tuple(_took_part(group, id_) for id_ in ids),
+                last_member=None,
+                cost_us=None,
+                ended=ended,
+                partitions_moved=None,
+                partitions_stayed=None,
+                unheld=None,
+                never_came_back=tuple(_took_part(group, id_) for id_ in lost),
+                waited_for=(),
+                assignor=None,
             )
         )
 
-    def _add(self, line: CoordinatorLine, group: _Group, kind: str, member: str | None = None, **details: Any) -> None:
-        of_member = {} if kind in ("phase_ended", "sight_lost", "sight_regained") else _member(group, member, line.facts)
+    def _add(self, line: CoordinatorLine, group: _Group, kind: type[GroupEvent], member: str | None = None, **own: Any) -> None:
+        of_member = {} if kind in {PhaseEnded, SightLost, SightRegained} else _member(group, member, line.facts)
         self._happened(
-            GroupEvent(
-                *(kind, line.at_us, self._cluster, line.group, group.type, 0, group.generation),
+            kind.of(
                 (line.at_us, member or "", self.lines),
-                {**of_member, **details, "source": SOURCE},
+                at_us=line.at_us,
+                cluster=self._cluster,
+                group=line.group,
+                group_type=group.type,
+                incarnation=0,
+                generation=group.generation,
+                frame=None,
+                source=SOURCE,
+                **of_member,
+                **own,
             )
         )
 
 
-_UNKNOWN_TIMES: Final = {"told_at": None, "joined_at": None, "served_at": None, "stopped_at": None, "new": False}
-
-
-def _took_part(group: _Group, member: str | None) -> dict[str, Any]:
-    return {**_member(group, member), **_UNKNOWN_TIMES, **NOTHING_TOLD.as_json()}
+def _took_part(group: _Group, member: str | None) -> TookPart:
+    return TookPart(
+        **_member(group, member),
+        told_us=0,
+        joined_us=0,
+        served_us=0,
+        stopped_us=0,
+        new=False,
+        session_timeout_ms=None,
+        rebalance_timeout_ms=None,
+        assignors=(),
+        client_software=None,
+    )
 
 
 def _member(group: _Group, member: str | None, facts: dict[str, str] | None = None) -> dict[str, Any]:

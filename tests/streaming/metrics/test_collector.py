@@ -88,11 +88,10 @@ def costs_of(records):
     found = {}
     for event in transcript.events_of(records):
         if event.kind == "rebalance_finished":
-            known = found.setdefault(event.details["cause"].replace(" ", "_"), [0, 0.0, 0.0])
+            known = found.setdefault(event.cause.replace(" ", "_"), [0, 0.0, 0.0])
             known[0] += 1
-            known[1] += event.details["cost_member_seconds"]
-            unheld = event.details["unheld"] or {}
-            known[2] += sum(seconds for by_partition in unheld.values() for seconds in by_partition.values())
+            known[1] += event.cost_us / 1e6
+            known[2] += sum(one.us / 1e6 for one in event.unheld or ())
     return found
 
 

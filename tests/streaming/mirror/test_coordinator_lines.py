@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.events import GroupEvent
 from streaming.cli import app
 from streaming.mirror.broker_log.coordinator_lines import SENTENCES
 from streaming.mirror.broker_log.history import CoordinatorHistory

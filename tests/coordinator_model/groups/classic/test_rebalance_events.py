@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.events import MemberLeft, RebalanceFinished
 from coordinator_model.wire.record import Kind, MirrorRecord
 from tests.coordinator_model.conversation import START_US, Client, assignment
 from tests.coordinator_model.groups.classic.timed import Timed
@@ -329,7 +329,7 @@ def test_a_zombie_is_told_once_and_not_with_each_refused_request(talk: Timed, pa
         talk.at(ms)
         talk.commit(b, 22)
     assert [event.kind for event in talk.events[before:]] == ["member_fenced"]
-    assert talk.events[-1].details["error"] == "ILLEGAL_GENERATION"
+    assert talk.events[-1].as_json()["error"] == "ILLEGAL_GENERATION"
 
 
 def test_a_connection_that_closes_behind_an_unanswered_leave_is_no_event(talk: Timed, pair: tuple[Client, Client]) -> None:
@@ -358,8 +358,24 @@ HOSTILE = ("<script>alert(1)</script>", "\u202eesrever", "a\x00b", 'quo"te\\', "
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_is_data_and_the_id_stays_short(name: str) -> None:
-    event = GroupEvent("member_left", START_US, "c", name, "classic", 1, 2, (name, 3), {"member_id": name, "reason": name})
-    other = GroupEvent("member_left", START_US, "c", name, "classic", 1, 2, (name, 4), {"member_id": name, "reason": name})
+    event, other = (
+        MemberLeft.of(
+            (name, exchange),
+            at_us=START_US,
+            cluster="c",
+            group=name,
+            group_type="classic",
+            incarnation=1,
+            generation=2,
+            frame=None,
+            member_id=name,
+            instance_id=None,
+            client_id=None,
+            client_address=None,
+            reason=name,
+        )
+        for exchange in (3, 4)
+    )
     assert len(event.id) == len("member_left-") + 16
     assert event.id != other.id
     assert json.loads(json.dumps(event.as_json()))["reason"] == name
@@ -456,11 +472,11 @@ def test_the_cost_of_a_rebalance_is_what_its_frames_add_up_to(name: str) -> None
     undisturbed = "every member was served"
     before = undisturbed
     for event in transcript.replayed(name).events:
-        if event.kind != "rebalance_finished":
+        if not isinstance(event, RebalanceFinished):
             continue
-        if event.details["ended"] == before == undisturbed and (event.at_us, event.generation) in expected:
-            assert event.details["cost_member_seconds"] == pytest.approx(expected[event.at_us, event.generation or 0], abs=1e-6)
-        before = event.details["ended"]
+        if event.ended == before == undisturbed and (event.at_us, event.generation) in expected:
+            assert event.as_json()["cost_member_seconds"] == pytest.approx(expected[event.at_us, event.generation or 0], abs=1e-6)
+        before = event.ended
 
 
 def test_most_rebalances_of_the_transcripts_are_among_those_whose_cost_is_checked() -> None:
@@ -468,8 +484,8 @@ def test_most_rebalances_of_the_transcripts_are_among_those_whose_cost_is_checke
     for name in CLASSIC:
         records = transcript.read(name)
         expected = costs_of_frames(records)
-        over = [event for event in transcript.replayed(name).events if event.kind == "rebalance_finished"]
-        served = [event for event in over if event.details["ended"] == "every member was served"]
+        over = [event for event in transcript.replayed(name).events if isinstance(event, RebalanceFinished)]
+        served = [event for event in over if event.ended == "every member was served"]
         every += len(served)
         checked += sum((event.at_us, event.generation) in expected for event in served)
     assert checked > 0.9 * every > 50

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.events import GroupEvent, RebalanceBegan, RebalanceFinished
 from tests.coordinator_model.reference.consumer_history import Plan, plans
 
 
@@ -28,21 +28,21 @@ def told(plan: Plan, restored_at: frozenset[int] = frozenset(), lost: range = ra
 def check(events: list[GroupEvent]) -> None:
     ids = [event.id for event in events]
     assert len(set(ids)) == len(ids)
-    open_: dict[str, GroupEvent] = {}
+    open_: dict[str, RebalanceBegan] = {}
     for event in events:
-        if event.kind == "rebalance_began" and event.group_type != "classic":
+        if isinstance(event, RebalanceBegan) and event.group_type != "classic":
             assert event.group not in open_, f"{event} begins before {open_[event.group]} is over"
             open_[event.group] = event
-        elif event.kind == "rebalance_finished" and event.group_type != "classic":
+        elif isinstance(event, RebalanceFinished) and event.group_type != "classic":
             began = open_.pop(event.group)
-            assert (event.generation, event.details["from_generation"]) == (began.generation, began.details["from_generation"])
-            assert event.details["took_ms"] is None or event.details["took_ms"] >= 0
-            assert event.details["cost_member_seconds"] >= 0
-            unheld = event.details["unheld"]
-            if unheld is not None:
-                assert all(seconds > 0 for by_partition in unheld.values() for seconds in by_partition.values())
-                assert event.details["partitions_moved"] >= 0
-                assert event.details["partitions_stayed"] >= 0
+            assert (event.generation, event.from_generation) == (began.generation, began.from_generation)
+            assert event.took_ms is None or event.took_ms >= 0
+            assert event.cost_us is not None
+            assert event.cost_us >= 0
+            if event.unheld is not None:
+                assert all(one.us > 0 for one in event.unheld)
+                assert (event.partitions_moved or 0) >= 0
+                assert (event.partitions_stayed or 0) >= 0
 
 
 @given(plans(), st.frozensets(st.floats(0, 1), max_size=5))

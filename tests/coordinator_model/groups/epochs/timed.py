@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.group_event import GroupEvent
+from coordinator_model.events import GroupEvent
 from tests.coordinator_model.conversation import START_US, Client
 from tests.coordinator_model.epochs import Epochs, Parts
 
