@@ -11,7 +11,8 @@ from typing import Any, Final
 from coordinator_model.advice import membership, protocols, timeouts
 from coordinator_model.advice.advice import Advice, Saving
 from coordinator_model.advice.explained import explained
-from coordinator_model.advice.history import Event, History, histories
+from coordinator_model.advice.history import History, histories
+from coordinator_model.events import GroupEvent
 
 __all__ = ["KINDS", "MOST", "Advice", "Saving", "advise"]
 
@@ -38,15 +39,14 @@ _LEAST_PART: Final = 0.05
 """A saving that is less, of what the group lost in all, is none."""
 
 
-def advise(events: Iterable[Event], findings: Iterable[Mapping[str, Any]] = ()) -> tuple[Advice, ...]:
+def advise(events: Iterable[GroupEvent], findings: Iterable[Mapping[str, Any]] = ()) -> tuple[Advice, ...]:
     """Return what would have saved groups member-seconds or partition-seconds: at most three pieces for each group, by saving.
 
-    :param events: as published, of any groups, in any order; an event that is there twice counts once.
+    :param events: of any groups, in any order; an event that is there twice counts once.
     :param findings: as published; a time in which one of :data:`explained.EXPLAINS` explains a group's rebalances is left out.
-    :raises KeyError: if an event lacks ``id``, ``at``, ``cluster``, ``group`` or ``kind``.
     """
     times = explained(findings)
-    counts = (one for one in events if not any(span.covers(one) for span in times.get((one["cluster"], one["group"]), ())))
+    counts = (one for one in events if not any(span.covers(one) for span in times.get((one.cluster, one.group), ())))
     return tuple(piece for history in histories(counts) for piece in proposals(history)[:MOST])
 
 

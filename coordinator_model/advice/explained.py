@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.advice.history import Event, us_of
-from coordinator_model.finding import Blame, Severity
+from coordinator_model.events import GroupEvent, RebalanceFinished
+from coordinator_model.finding import Blame, Severity, us_of
 
 EXPLAINS: Final = frozenset(
     {"C-08", "E-07", "P-02", "R-02", "R-03", "R-09", "R-10", "R-25", "R-26", "R-27", "S-01", "T-10", "T-11"}
@@ -27,10 +27,10 @@ class Span(NamedTuple):
     from_us: int
     to_us: float
 
-    def covers(self, event: Event) -> bool:
+    def covers(self, event: GroupEvent) -> bool:
         """Return True if any of what an event tells of was within it."""
-        at_us = us_of(event["at"])
-        return self.from_us <= at_us and (us_of(event.get("began_at")) or at_us) <= self.to_us
+        began_us = event.began_us if isinstance(event, RebalanceFinished) else 0
+        return self.from_us <= event.at_us and (began_us or event.at_us) <= self.to_us
 
 
 def explained(findings: Iterable[Mapping[str, Any]]) -> Groups:

@@ -8,16 +8,24 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from coordinator_model.advice.advice import Saving
+from coordinator_model.events import (
+    ConnectionClosed,
+    GroupEvent,
+    MemberEvent,
+    MemberFenced,
+    MemberLeft,
+    NamedMember,
+    RebalanceFinished,
+    SessionOver,
+    TookPart,
+)
 from coordinator_model.groups.records import host_of
-
-Event = Mapping[str, Any]
 
 LONGEST_RESTART_S: Final = 1_800.0
 """The broker's default of ``group.max.session.timeout.ms``: no setting holds a member's place for longer."""
@@ -29,8 +37,6 @@ _LEFT_CAUSES: Final = frozenset({"member left", "left"})
 _SILENT_CAUSES: Final = frozenset({"session expired", "went silent", "silent"})
 _JOINED_CAUSES: Final = frozenset({"new member", "joined", "static member returned"})
 _FOLLOW_UP: Final = "rejoined with the same topics"
-_EPOCH: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Who(NamedTuple):
@@ -42,37 +48,21 @@ class Who(NamedTuple):
     host: str
 
     @classmethod
-    def of(cls, event: Event) -> Who:
-        address = event.get("client_address") or ""
-        return cls(event.get("member_id") or "", event.get("instance_id"), event.get("client_id"), host_of(address))
-
-
-class TookPart(NamedTuple):
-    """A member in a rebalance; a time is 0 if it is not known."""
-
-    who: Who
-    joined_us: int
-    is_new: bool
-    idle_s: float  #: for how long it consumed nothing, in a group with join phases
-    stopped: bool
-    session_timeout_ms: int | None
-    rebalance_timeout_ms: int | None
-    assignors: tuple[str, ...]
-    software: str
+    def of(cls, one: MemberEvent | RebalanceFinished | NamedMember) -> Who:
+        return cls(one.member_id or "", one.instance_id, one.client_id, host_of(one.client_address or ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
     """A rebalance that is over."""
 
-    id: str
     began_us: int
-    ended_us: int
-    cause: str
-    starter: Who
-    members: tuple[TookPart, ...]
     lost: Saving
-    event: Event
+    event: RebalanceFinished
+
+    @property
+    def ended_us(self) -> int:
+        return self.event.at_us
 
     @property
     def took_s(self) -> float:
@@ -81,12 +71,20 @@ class Rebalance:
     @property
     def partitions(self) -> int | None:
         """How many the group had; None if that is not known."""
-        moved, stayed = self.event.get("partitions_moved"), self.event.get("partitions_stayed")
+        moved, stayed = self.event.partitions_moved, self.event.partitions_stayed
         return None if moved is None or stayed is None else moved + stayed
 
     @property
+    def members(self) -> tuple[TookPart, ...]:
+        return self.event.members
+
+    @property
     def new(self) -> list[TookPart]:
-        return [one for one in self.members if one.is_new]
+        return [one for one in self.members if one.new]
+
+    def idle_s(self, member: TookPart) -> float:
+        """Return for how long a member consumed nothing, in a group with join phases."""
+        return max(0, (member.served_us or self.ended_us) - member.stopped_us) / 1e6 if member.stopped_us else 0.0
 
 
 @dataclass(slots=True)
@@ -143,7 +141,7 @@ class History:
 
     @cached_property
     def software(self) -> str:
-        return _most(one.software for one in self.newest) or ""
+        return _most(one.client_software for one in self.newest) or ""
 
     @cached_property
     def partitions_each(self) -> float:
@@ -164,9 +162,11 @@ class History:
         for index, rebalance in enumerate(self.rebalances):
             changes = self.changes[index]
             explained = (
-                rebalance.cause in _LEFT_CAUSES | _SILENT_CAUSES | _JOINED_CAUSES and changes and departures.issuperset(changes)
+                rebalance.event.cause in _LEFT_CAUSES | _SILENT_CAUSES | _JOINED_CAUSES
+                and changes
+                and departures.issuperset(changes)
             )
-            if explained or (rebalance.cause == _FOLLOW_UP and not changes and found[-1:] == [index - 1]):
+            if explained or (rebalance.event.cause == _FOLLOW_UP and not changes and found[-1:] == [index - 1]):
                 found.append(index)
         return found
 
@@ -178,63 +178,35 @@ def total(savings: Iterable[Saving]) -> Saving:
     return added
 
 
-def histories(events: Iterable[Event]) -> list[History]:
+def histories(events: Iterable[GroupEvent]) -> list[History]:
     """Return the history of each group that has a rebalance that is over, in order of cluster and name."""
-    groups: dict[tuple[str, str], dict[str, Event]] = {}
+    groups: dict[tuple[str, str], dict[str, GroupEvent]] = {}
     for event in events:
-        groups.setdefault((event["cluster"], event["group"]), {})[event["id"]] = event
+        groups.setdefault((event.cluster, event.group), {})[event.id] = event
     found = []
     for (cluster, group), known in sorted(groups.items()):
-        ordered = sorted(known.values(), key=lambda one: (one["at"], one["id"]))
-        rebalances = [_rebalance(one) for one in ordered if _counts(one)]
-        rebalances.sort(key=lambda one: (one.began_us, one.ended_us, one.id))
+        ordered = sorted(known.values(), key=lambda one: (one.at_us, one.id))
+        rebalances = [
+            _rebalance(one, one.cost_us) for one in ordered if isinstance(one, RebalanceFinished) and one.cost_us is not None
+        ]
+        rebalances.sort(key=lambda one: (one.began_us, one.ended_us, one.event.id))
         if rebalances:
             departures, changes = _comings_and_goings(rebalances, ordered)
-            group_type = rebalances[-1].event.get("group_type") or ""
-            found.append(History(cluster, group, group_type, tuple(rebalances), departures, changes))
+            found.append(History(cluster, group, rebalances[-1].event.group_type, tuple(rebalances), departures, changes))
     return found
 
 
-def _counts(event: Event) -> bool:
-    """Return True for a rebalance whose cost is known, which it is not of a broker's log."""
-    return event["kind"] == "rebalance_finished" and event.get("cost_member_seconds") is not None
-
-
-def us_of(text: str | None) -> int:
-    """Return a published time in microseconds since 1970, 0 for None."""
-    return 0 if text is None else (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
-
-
-def _rebalance(event: Event) -> Rebalance:
-    ended_us = us_of(event["at"])
-    unheld = sum(float(held) for topic in (event.get("unheld") or {}).values() for held in topic.values())
-    members = tuple(_took_part(one, ended_us) for one in event.get("members") or ())
-    lost = Saving(max(0.0, float(event["cost_member_seconds"])), max(0.0, unheld))
-    began_us = us_of(event.get("began_at")) or ended_us
-    return Rebalance(event["id"], began_us, ended_us, event.get("cause") or "", Who.of(event), members, lost, event)
-
-
-def _took_part(member: Event, ended_us: int) -> TookPart:
-    stopped_us = us_of(member.get("stopped_at"))
-    idle_us = max(0, (us_of(member.get("served_at")) or ended_us) - stopped_us) if stopped_us else 0
-    return TookPart(
-        Who.of(member),
-        us_of(member.get("joined_at")),
-        bool(member.get("new")),
-        idle_us / 1e6,
-        bool(stopped_us),
-        member.get("session_timeout_ms"),
-        member.get("rebalance_timeout_ms"),
-        tuple(member.get("assignors") or ()),
-        member.get("client_software") or "",
-    )
+def _rebalance(event: RebalanceFinished, cost_us: int) -> Rebalance:
+    """Return a rebalance whose cost is known, which it is not of a broker's log."""
+    unheld_us = sum(one.us for one in event.unheld or ())
+    return Rebalance(event.began_us or event.at_us, Saving(max(0, cost_us) / 1e6, max(0, unheld_us) / 1e6), event)
 
 
 # --- who went, and who came back ---------------------------------------------------------------------------------------------
 
 
 def _comings_and_goings(
-    rebalances: Sequence[Rebalance], events: Sequence[Event]
+    rebalances: Sequence[Rebalance], events: Sequence[GroupEvent]
 ) -> tuple[tuple[Departure, ...], tuple[tuple[int | None, ...], ...]]:
     departures = sorted(_departures(rebalances, events), key=lambda one: (one.since_us, one.who.member_id))
     changes: list[list[int | None]] = [[] for _ in rebalances]
@@ -253,10 +225,10 @@ def _comings_and_goings(
     return tuple(departures), tuple(tuple(each) for each in changes)
 
 
-def _departures(rebalances: Sequence[Rebalance], events: Sequence[Event]) -> list[Departure]:
+def _departures(rebalances: Sequence[Rebalance], events: Sequence[GroupEvent]) -> list[Departure]:
     """Each member id ceases to be a member once; rebalances name most of them, and other events those that went meanwhile."""
     found: dict[str, Departure] = {}
-    reasons = {event["member_id"]: event.get("reason") or "" for event in events if event["kind"] == "member_left"}
+    reasons = {event.member_id: event.reason or "" for event in events if isinstance(event, MemberLeft)}
     ends = [one.ended_us for one in rebalances]
 
     def add(who: Who, how: str, since_us: int, noticed_us: int, rebalance: int) -> None:
@@ -264,20 +236,19 @@ def _departures(rebalances: Sequence[Rebalance], events: Sequence[Event]) -> lis
             found.setdefault(who.member_id, Departure(who, how, since_us, noticed_us, rebalance, reasons.get(who.member_id, "")))
 
     for index, rebalance in enumerate(rebalances):
-        for one in rebalance.event.get("never_came_back") or ():
-            since_us = us_of(one.get("stopped_at")) or rebalance.began_us
+        for one in rebalance.event.never_came_back:
+            since_us = one.stopped_us or rebalance.began_us
             add(Who.of(one), SILENT, min(since_us, rebalance.ended_us), rebalance.ended_us, index)
     for event in events:
-        at_us = us_of(event["at"])
-        following = bisect_right(ends, at_us)
-        if event["kind"] == "member_left":
-            add(Who.of(event), LEFT, at_us, at_us, following)
-        elif event["kind"] == "session_over":
-            add(Who.of(event), SILENT, us_of(event.get("silent_since")) or at_us, at_us, following)
+        following = bisect_right(ends, event.at_us)
+        if isinstance(event, MemberLeft):
+            add(Who.of(event), LEFT, event.at_us, event.at_us, following)
+        elif isinstance(event, SessionOver):
+            add(Who.of(event), SILENT, event.silent_since_us or event.at_us, event.at_us, following)
     for index, rebalance in enumerate(rebalances):
-        if rebalance.cause in _LEFT_CAUSES | _SILENT_CAUSES:
-            how = LEFT if rebalance.cause in _LEFT_CAUSES else SILENT
-            add(rebalance.starter, how, rebalance.began_us, rebalance.began_us, index)
+        if rebalance.event.cause in _LEFT_CAUSES | _SILENT_CAUSES:
+            how = LEFT if rebalance.event.cause in _LEFT_CAUSES else SILENT
+            add(Who.of(rebalance.event), how, rebalance.began_us, rebalance.began_us, index)
     return list(found.values())
 
 
@@ -286,7 +257,8 @@ def _arrivals(rebalances: Sequence[Rebalance]) -> list[tuple[int, int, Who]]:
     found: dict[str, tuple[int, int, Who]] = {}
     for index, rebalance in enumerate(rebalances):
         for one in rebalance.new:
-            found.setdefault(one.who.member_id, (one.joined_us or rebalance.began_us, index, one.who))
+            who = Who.of(one)
+            found.setdefault(who.member_id, (one.joined_us or rebalance.began_us, index, who))
     return sorted(found.values())
 
 
@@ -310,19 +282,18 @@ def _came_back(departures: Sequence[Departure], away: dict[tuple[str, ...], list
     return None
 
 
-def _note_who_lives(departures: Sequence[Departure], events: Sequence[Event]) -> None:
+def _note_who_lives(departures: Sequence[Departure], events: Sequence[GroupEvent]) -> None:
     """A process had only paused if it goes on under its old member id, or joins again and its connection did not end meanwhile."""
     by_id = {one.who.member_id: one for one in departures if one.how == SILENT}
     closed: set[str] = set()
     for event in events:
-        departure = by_id.get(event.get("member_id") or "")
+        departure = by_id.get(event.member_id or "") if isinstance(event, MemberEvent) else None
         if departure is None:
             continue
-        at_us = us_of(event["at"])
-        if event["kind"] == "connection_closed" and (departure.back_us is None or at_us <= departure.back_us):
+        if isinstance(event, ConnectionClosed) and (departure.back_us is None or event.at_us <= departure.back_us):
             closed.add(departure.who.member_id)
-        elif event["kind"] == "member_fenced" and departure.alive_us is None:
-            departure.alive_us = max(departure.since_us, at_us)
+        elif isinstance(event, MemberFenced) and departure.alive_us is None:
+            departure.alive_us = max(departure.since_us, event.at_us)
     for departure in by_id.values():
         if departure.alive_us is None and departure.who.member_id not in closed:
             departure.alive_us = departure.back_us

@@ -146,7 +146,7 @@ def fewer_steps(history: History) -> Iterator[Advice]:
     for index, changes in enumerate(history.changes):
         rebalance = history.rebalances[index]
         gone = [history.departures[number] for number in changes if number is not None]
-        grew_from_none = rebalance.event.get("from_generation") is None or not any(not one.is_new for one in rebalance.members)
+        grew_from_none = rebalance.event.from_generation is None or not any(not one.new for one in rebalance.members)
         if changes and not grew_from_none and rebalance.members and all(_for_good(one) for one in gone):
             steps.append((rebalance.began_us, index))
     rebalances: list[int] = []
@@ -185,7 +185,7 @@ def advice(
 ) -> Advice:
     """Return a piece of advice whose savings are bounded by nothing and by what its rebalances lost."""
     lost = history.lost(rebalances)
-    ids = tuple(history.rebalances[index].id for index in rebalances)
+    ids = tuple(history.rebalances[index].event.id for index in rebalances)
     saves = saved.within(lost)
     saves_least = saves if least is None else least.within(saves)
     saves_most = saves if most is None else Saving(*map(max, saves, most.within(lost)))
@@ -229,5 +229,5 @@ def _all_but_dearest(costs: Sequence[Saving]) -> Saving:
 def _but_new(history: History, index: int) -> Saving:
     """Return what a rebalance cost without what its new members waited, who would have waited all the same."""
     rebalance = history.rebalances[index]
-    waited = sum(one.idle_s for one in rebalance.new)
+    waited = sum(map(rebalance.idle_s, rebalance.new))
     return Saving(max(0.0, rebalance.lost.member_seconds - waited), rebalance.lost.partition_seconds)

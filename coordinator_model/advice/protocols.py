@@ -76,19 +76,15 @@ def _eager(history: History) -> list[int]:
     """Rebalances of consumers in which members that rejoined gave up all before."""
     if history.group_type != "classic":
         return []
-    return [
-        index
-        for index, one in enumerate(history.rebalances)
-        if one.event.get("assignor") in _EAGER and (_kept_s(one) > 0 or one.new)
-    ]
+    return [index for index, one in enumerate(history.rebalances) if one.event.assignor in _EAGER and (_kept_s(one) > 0 or one.new)]
 
 
 def _assignor(history: History) -> str:
-    return next((one.event["assignor"] for one in reversed(history.rebalances) if one.event.get("assignor")), "")
+    return next((one.event.assignor for one in reversed(history.rebalances) if one.event.assignor), "")
 
 
 def _kept_s(rebalance: Rebalance) -> float:
-    return min(sum(one.idle_s for one in rebalance.members if not one.is_new), rebalance.lost.member_seconds)
+    return min(sum(rebalance.idle_s(one) for one in rebalance.members if not one.new), rebalance.lost.member_seconds)
 
 
 def _takers(history: History, index: int) -> int:

@@ -124,7 +124,7 @@ def shorter_rebalance(history: History) -> Iterator[Advice]:
         return
     now_s = history.rebalance_ms / 1000
     came_s = max(
-        (one["waited_ms"] / 1000 for each in history.rebalances for one in each.event.get("waited_for") or () if one["came"]),
+        (one.waited_ms / 1000 for each in history.rebalances for one in each.event.waited_for if one.came),
         default=0.0,
     )
     proposed_s = max(2 * came_s, now_s / 10, session_s(history))
@@ -174,33 +174,33 @@ def _starts(history: History) -> Iterator[list[int]]:
     """Runs of at least two rebalances by which an empty group came to its members: nothing but new ones came."""
     run: list[int] = []
     for index, rebalance in enumerate(history.rebalances):
-        from_none = bool(rebalance.members) and all(one.is_new for one in rebalance.members)
+        from_none = bool(rebalance.members) and all(one.new for one in rebalance.members)
         goes_on = bool(run) and rebalance.new and all(number is None for number in history.changes[index])
         if goes_on and rebalance.began_us - history.rebalances[run[-1]].ended_us <= _DELAYS_S[-1] * 1e6:
             run.append(index)
             continue
         if len(run) > 1:
             yield run
-        run = [index] if from_none and history.group_type == "classic" and rebalance.event.get("join_ms") is not None else []
+        run = [index] if from_none and history.group_type == "classic" and rebalance.event.join_ms is not None else []
     if len(run) > 1:
         yield run
 
 
 def _start_costs_s(history: History, start: list[int], delay_s: float) -> float:
     """Return the member-seconds of a start with another delay, which goes on while members have come in its last step."""
-    came = {one.who.member_id: one.joined_us / 1e6 for index in start for one in history.rebalances[index].new}
+    came = {one.member_id: one.joined_us / 1e6 for index in start for one in history.rebalances[index].new}
     joined = sorted(came.values())
     end_s = joined[0] + delay_s
     while any(end_s - delay_s < one <= end_s for one in joined[1:]):
         end_s += delay_s
-    later = [index for index in start if any(came[one.who.member_id] > end_s for one in history.rebalances[index].new)]
+    later = [index for index in start if any(came[one.member_id] > end_s for one in history.rebalances[index].new)]
     return sum(end_s - one for one in joined if one <= end_s) + history.lost(later).member_seconds
 
 
 def _waited_in_vain_s(rebalance: Rebalance) -> float:
     """Return for how long the others waited for a member that never came."""
-    return max((one["waited_ms"] / 1000 for one in rebalance.event.get("waited_for") or () if not one["came"]), default=0.0)
+    return max((one.waited_ms / 1000 for one in rebalance.event.waited_for if not one.came), default=0.0)
 
 
 def _idle(rebalance: Rebalance) -> int:
-    return sum(one.stopped for one in rebalance.members)
+    return sum(one.stopped_us > 0 for one in rebalance.members)

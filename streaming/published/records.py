@@ -6,9 +6,11 @@ The trap: the topics may hold records of another release or of another program. 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
+from coordinator_model import events as model
 from coordinator_model.finding import Severity, Status
 from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.epochs.data import RECONCILING
@@ -73,6 +75,13 @@ def event_of(value: bytes | str) -> Json | None:
         return content if readable and all(isinstance(member, dict) for member in members) else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
+
+
+def typed(events: Iterable[Json]) -> Iterator[model.GroupEvent]:
+    """Yield published events as the model has them, without those that lack something."""
+    for event in events:
+        with suppress(ValueError):
+            yield model.event_of(event)
 
 
 def lag_of(value: bytes | str) -> Json | None:

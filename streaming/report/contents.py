@@ -25,6 +25,7 @@ from streaming.published.records import (
     moment,
     name_of,
     seconds,
+    typed,
 )
 from streaming.published.wire_text import harmless, readable
 from streaming.sinks.clients import oldest_first
@@ -251,7 +252,7 @@ def report_of(
     groups.sort(key=_trouble)
     advice: dict[tuple[str, str], list[Advice]] = {}
     events = (event for past in chosen for event in past.events if event["at_s"] >= from_s)
-    for piece in advise(events, state.findings.values()):
+    for piece in advise(typed(events), state.findings.values()):
         advice.setdefault((piece.cluster, piece.group), []).append(piece)
     for group in groups:
         group.advice = advice.get(group.past.key, [])

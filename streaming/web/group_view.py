@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.advice import advise
 from streaming.published import sentences
 from streaming.published.page_state import KEPT_S
-from streaming.published.records import Json, began_s, is_open, lag_of_rebalance, moment, name_of
+from streaming.published.records import Json, began_s, is_open, lag_of_rebalance, moment, name_of, typed
 from streaming.published.wire_text import readable
 from streaming.web import drawing
 from streaming.web.costs import STEPS, by_cause
@@ -239,7 +239,7 @@ def _advice(past: GroupPast, findings: Sequence[Json]) -> list[dict[str, Any]]:
             "named": [(f"/groups/{past.id}/rebalances/{event_row(id_)}", begun[id_]) for id_ in piece.rebalances[:_PROOFS_SHOWN]],
             "more": len(piece.rebalances) - _PROOFS_SHOWN,
         }
-        for piece in advise(past.events, findings)
+        for piece in advise(typed(past.events), findings)
     ]
 
 

@@ -9,14 +9,14 @@ import pytest
 from coordinator_model.advice import KINDS, MOST, Advice, Saving, advise, proposals
 from coordinator_model.advice.history import histories
 from coordinator_model.advice.timeouts import LONGER_POLL, LONGER_SESSION
-from tests.coordinator_model.advice.told import Event, at, happened, member, rebalance, restart, who
+from tests.coordinator_model.advice.told import Event, at, happened, member, read, rebalance, restart, who
 
 OTHERS = ["b.1", "c.1"]
 
 
 def of_kind(kind: str, events: list[Event]) -> Advice:
     """The best piece of a kind, worth telling or not."""
-    [history] = histories(events)
+    [history] = histories(read(events))
     return max(KINDS[kind](history), key=lambda piece: piece.saves)
 
 
@@ -123,7 +123,7 @@ def test_the_cooperative_protocol_saves_what_stayed_and_a_new_member_waits_twice
     assert piece.saves_least.member_seconds == 0
     assert piece.saves_most.member_seconds == 2 * 2  # the new member finds a place that is free
     cooperative = [{**new[0], "assignor": "cooperative-sticky"}]
-    assert list(KINDS["cooperative protocol"](histories(cooperative)[0])) == []
+    assert list(KINDS["cooperative protocol"](histories(read(cooperative))[0])) == []
 
 
 def test_the_consumer_protocol_saves_all_but_a_heartbeat_of_each_new_member() -> None:
@@ -135,7 +135,7 @@ def test_the_consumer_protocol_saves_all_but_a_heartbeat_of_each_new_member() ->
     assert back.saves_least.member_seconds == 10 - 5
     assert back.saves_most.member_seconds == 10
     python = [{**one, "client_software": "kafka-python 3.0.0"} for one in members]
-    history = histories([rebalance("new member", "c.1", 0, 4, python)])[0]
+    history = histories(read([rebalance("new member", "c.1", 0, 4, python)]))[0]
     assert list(KINDS["consumer protocol"](history)) == []
 
 
@@ -166,8 +166,8 @@ def test_steps_of_an_autoscaler_become_one() -> None:
 
 def test_there_are_three_pieces_at_most_the_one_that_saves_most_first() -> None:
     events = rolling(3.0)
-    assert len(proposals(histories(events)[0])) > MOST
-    pieces = advise(events)
+    assert len(proposals(histories(read(events))[0])) > MOST
+    pieces = advise(read(events))
     assert len(pieces) == MOST
     assert pieces[0].kind == "static membership"
     assert sorted((one.saves for one in pieces), reverse=True) == [one.saves for one in pieces]
@@ -179,7 +179,7 @@ def test_a_saving_is_bounded_by_nothing_and_by_what_was_lost() -> None:
 
 def test_a_group_that_lost_next_to_nothing_gets_no_advice() -> None:
     quick = [rebalance("new member", "a.1", 0, 0.1, [member("a.1", 0, 0.1), member("b.1", 0, 0.1, new=True)])]
-    assert advise(quick) == ()
+    assert advise(read(quick)) == ()
 
 
 def test_what_may_save_nothing_is_no_advice() -> None:
@@ -187,13 +187,13 @@ def test_what_may_save_nothing_is_no_advice() -> None:
     members = [member("a.1", 0, 4), *(member(f"n{number}.1", 0, 4, new=True) for number in range(4))]
     events = [rebalance("new member", "n0.1", 0, 4, members)]
     assert of_kind("consumer protocol", events).saves_most.member_seconds == 20
-    assert "consumer protocol" not in {piece.kind for piece in proposals(histories(events)[0])}
+    assert "consumer protocol" not in {piece.kind for piece in proposals(histories(read(events))[0])}
     fewer = [rebalance("new member", "n0.1", 0, 4, members[:2])]
-    assert "consumer protocol" in {piece.kind for piece in proposals(histories(fewer)[0])}
+    assert "consumer protocol" in {piece.kind for piece in proposals(histories(read(fewer))[0])}
 
 
 def test_rebalances_of_a_brokers_log_have_no_cost_and_so_no_advice() -> None:
-    assert advise([{**one, "cost_member_seconds": None} for one in rolling() if one["kind"] == "rebalance_finished"]) == ()
+    assert advise(read({**one, "cost_member_seconds": None} for one in rolling() if one["kind"] == "rebalance_finished")) == ()
 
 
 def found(rule: str, from_s: float, to_s: float | None, first_frame_s: float, group: str = "g", **said: str) -> Event:
@@ -205,13 +205,13 @@ def found(rule: str, from_s: float, to_s: float | None, first_frame_s: float, gr
 
 def test_rebalances_in_the_time_of_a_finding_that_explains_them_do_not_count() -> None:
     events = rolling()  # three restarts, a minute apart
-    assert len(advise(events)[0].rebalances) == 6
-    [piece, *_] = advise(events, [found("T-10", 70, 80, 55)])  # its first frame is older than it
+    assert len(advise(read(events))[0].rebalances) == 6
+    [piece, *_] = advise(read(events), [found("T-10", 70, 80, 55)])  # its first frame is older than it
     over = [one for one in events if one["kind"] == "rebalance_finished"]
     assert piece.rebalances == tuple(one["id"] for one in over if one["at"] < at(55) or one["began_at"] > at(80))
     assert len(piece.rebalances) == 4
-    assert advise(events, [found("R-26", 5, None, -5)]) == ()  # it is open: nothing is left
-    assert advise(events, [found("C-03", 5, None, -5, blame="broker", severity="error")]) == ()
+    assert advise(read(events), [found("R-26", 5, None, -5)]) == ()  # it is open: nothing is left
+    assert advise(read(events), [found("C-03", 5, None, -5, blame="broker", severity="error")]) == ()
 
 
 @pytest.mark.parametrize(
@@ -226,4 +226,4 @@ def test_rebalances_in_the_time_of_a_finding_that_explains_them_do_not_count() -
 )
 def test_rebalances_count_while_a_finding_is_open_that_explains_them_not(other: Event) -> None:
     events = rolling()
-    assert advise(events, [other]) == advise(events)
+    assert advise(read(events), [other]) == advise(read(events))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from coordinator_model.events import GroupEvent, event_of
 from coordinator_model.finding import iso_utc
 
 Event = dict[str, Any]
@@ -11,8 +13,16 @@ Event = dict[str, Any]
 START_S = 1_700_000_000.0
 
 
+_WHERE: Event = {"cluster": "c", "group": "g", "group_type": "classic", "incarnation": 1, "generation": 1, "frame": None}
+
+
 def at(second: float) -> str:
     return iso_utc(round((START_S + second) * 1e6))
+
+
+def read(events: Iterable[Event]) -> list[GroupEvent]:
+    """What readers make of published events."""
+    return [event_of(one) for one in events]
 
 
 def who(name: str, instance_id: str | None = None) -> Event:
@@ -42,17 +52,19 @@ def rebalance(cause: str, by: str, began_s: float, ended_s: float, members: list
     return {
         "id": f"rebalance_finished-{began_s}-{by}",
         "at": at(ended_s),
-        "cluster": "c",
-        "group": "g",
-        "group_type": "classic",
+        **_WHERE,
         "kind": "rebalance_finished",
         "cause": cause,
         **who(by, said.pop("instance_id", None)),
         "from_generation": 1,
+        "to_generation": 2,
         "began_at": at(began_s),
         "took_ms": round((ended_s - began_s) * 1000),
         "join_ms": round((ended_s - began_s) * 1000),
+        "sync_ms": 0,
         "members": members,
+        "last_member": None,
+        "ended": "every member was served",
         "never_came_back": [],
         "cost_member_seconds": stood,
         "unheld": {"t": {str(number): ended_s - began_s for number in range(6)}},
@@ -65,7 +77,7 @@ def rebalance(cause: str, by: str, began_s: float, ended_s: float, members: list
 
 
 def happened(kind: str, name: str, second: float, **said: Any) -> Event:
-    known = {"id": f"{kind}-{second}-{name}", "at": at(second), "cluster": "c", "group": "g", "group_type": "classic", "kind": kind}
+    known = {"id": f"{kind}-{second}-{name}", "at": at(second), **_WHERE, "kind": kind}
     return {**known, **who(name, said.pop("instance_id", None)), **said}
 
 

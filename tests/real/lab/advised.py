@@ -21,8 +21,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from coordinator_model.advice import Advice, Saving, proposals
-from coordinator_model.advice.history import histories, us_of
+from coordinator_model.advice.history import histories
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.events import GroupEvent
 from coordinator_model.settings import Settings
 from coordinator_model.wire.recording import read_recording
 from streaming.demo.broker import HOST, Broker, free_port
@@ -220,15 +221,14 @@ def _live(life: Life, way: Way, stage: Stage, spans: dict[str, tuple[int, int]])
 def rows(recording: Path, spans: dict[str, tuple[int, int]]) -> Iterator[Row]:
     """Compare what was predicted of each life as it is with what the others cost."""
     model = Coordinator(topic="lab", partition=0, settings=Settings())
-    events: dict[str, list[dict[str, Any]]] = {}
+    events: dict[str, list[GroupEvent]] = {}
     with recording.open("rb") as stream:
         for record in read_recording(stream):
             model.receive(record)
     for event in model.drain_events():
-        told = event.as_json()
         began_us, ended_us = spans.get(event.group, (sys.maxsize, 0))
-        if began_us <= us_of(told["at"]) <= ended_us:
-            events.setdefault(event.group, []).append(told)
+        if began_us <= event.at_us <= ended_us:
+            events.setdefault(event.group, []).append(event)
     for life in LIVES:
         as_it_is = events.get(life.ways[0].name, [])
         lost = _lost(as_it_is)
@@ -240,7 +240,7 @@ def rows(recording: Path, spans: dict[str, tuple[int, int]]) -> Iterator[Row]:
             yield Row(life.title, way.kind, lost, max(said, key=lambda piece: piece.saves, default=None), measured)
 
 
-def _lost(events: Iterable[dict[str, Any]]) -> Saving:
+def _lost(events: Iterable[GroupEvent]) -> Saving:
     known = histories(events)
     return known[0].lost(range(len(known[0].rebalances))) if known else Saving()
 

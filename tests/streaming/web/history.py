@@ -17,6 +17,10 @@ TURNED = "abc\u202egpj.exe"
 LONG = "c" * 10_000
 
 
+_OWN = {"member_joined": {"new": False}, "member_left": {"reason": None}, "rebalance_began": {"reason": None}}
+_TOLD = {"session_timeout_ms": None, "rebalance_timeout_ms": None, "assignors": [], "client_software": None}
+
+
 def iso(at_s):
     return None if at_s is None else iso_utc(round(at_s * 1e6))
 
@@ -51,7 +55,9 @@ class Group:
                 "incarnation": 1,
                 "generation": self.generation,
                 "kind": kind,
+                "frame": None,
                 **who,
+                **_OWN.get(kind, {}),
                 **more,
             }
         )
@@ -95,17 +101,20 @@ class Group:
             took_ms=round((end - at_s) * 1000),
             members=[
                 self.members[number]
-                | {"told_at": iso(told), "joined_at": iso(joined), "served_at": iso(end), "stopped_at": iso(told)}
+                | {"told_at": iso(told), "joined_at": iso(joined), "served_at": iso(end), "stopped_at": iso(told), "new": False}
+                | _TOLD
                 for number, (told, joined) in joins.items()
             ],
             never_came_back=[
-                self.members[number] | {"told_at": None, "joined_at": None, "served_at": None, "stopped_at": iso(gone_s)}
+                self.members[number]
+                | {"told_at": None, "joined_at": None, "served_at": None, "stopped_at": iso(gone_s), "new": False}
                 for number in lost
             ],
             last_member=self.members[last]["member_id"],
             waited_for=[
                 self.members[last] | {"why": "not rejoined", "waited_ms": round((joins[last][1] - at_s) * 1000), "came": True}
             ],
+            assignor=None,
             ended="every member was served",
             partitions_moved=2,
             partitions_stayed=len(self.members),
