@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple, Self, TypeAlias, get_args
 
@@ -17,6 +18,68 @@ from msgspec import Struct, ValidationError, convert, field, to_builtins
 from msgspec.structs import fields
 
 from coordinator_model.finding import iso_utc, us_of
+
+
+class State(StrEnum):
+    """The states of a classic group, as in DescribeGroups, and one for "not known yet"."""
+
+    UNKNOWN = "Unknown"
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+RECONCILING: Final = "Reconciling"
+"""The state of a group with epochs whose members are on their way to the newest one."""
+
+NEW_MEMBER: Final = "new member"
+LEADER_REJOINED: Final = "leader rejoined"
+SUBSCRIPTION_CHANGED: Final = "subscription changed"
+SAME_TOPICS: Final = "rejoined with the same topics"  #: as in the second half of a cooperative rebalance
+PARTITIONS_ADDED: Final = "partitions were added"  #: its leader rejoined for them, as its next assignment shows
+WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: it revoked something, or the configuration changed
+MEMBER_LEFT: Final = "member left"
+REMOVED: Final = "member removed by somebody else"
+SESSION_EXPIRED: Final = "session expired"
+STATIC_RETURNED: Final = "static member returned"
+NOT_SEEN: Final = "not seen"
+CAUSES: Final = (
+    NEW_MEMBER,
+    LEADER_REJOINED,
+    SUBSCRIPTION_CHANGED,
+    SAME_TOPICS,
+    PARTITIONS_ADDED,
+    WORKER_REJOINED,
+    MEMBER_LEFT,
+    REMOVED,
+    SESSION_EXPIRED,
+    STATIC_RETURNED,
+    NOT_SEEN,
+)
+"""Why a rebalance of a classic group begins."""
+
+SERVED: Final = "every member was served"
+NO_MEMBERS: Final = "no member is left"
+NEXT_REBALANCE: Final = "the next rebalance began"
+NOT_BEGUN: Final = "members are served as before"
+DELETED: Final = "the group was deleted"
+SIGHT_LOST: Final = "frames are missing, or the coordinator moved"
+NEXT_EPOCH: Final = "the epoch rose again"
+SIGHT_OF_EPOCHS_LOST: Final = "frames are missing, or the group was converted"
+"""How a rebalance ended; the last two are of groups with epochs."""
+
+NOT_REJOINED: Final = "not rejoined"
+ID_NOT_USED: Final = "id not used"
+NO_ASSIGNMENT: Final = "no assignment"
+"""Of a leader, which computes it."""
+
+NOT_GIVEN_UP: Final = "not given up"
+NOT_TOLD: Final = "not told"
+"""It sent no heartbeat, whose answer would have told it."""
+
+GONE: Final = "gone"
 
 
 class Form(NamedTuple):

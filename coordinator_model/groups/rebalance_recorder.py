@@ -33,8 +33,6 @@ from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange
 from coordinator_model.wire import API_NAMES, error_name
 
-SERVED: Final = "every member was served"
-NO_MEMBERS: Final = "no member is left"
 PARTITIONS_KEPT: Final = 10_000
 """Of a group; of one with more it is not known which were held by nobody."""
 
@@ -129,18 +127,6 @@ class Awaited(NamedTuple):
     why: str
     since_us: int  #: others wait for it from then on, if there are any
     gone_us: int = 0  #: when it ceased to be a member, or its id timed out; 0 if it did not
-
-
-NOT_REJOINED: Final = "not rejoined"
-ID_NOT_USED: Final = "id not used"
-NO_ASSIGNMENT: Final = "no assignment"
-"""Of a leader, which computes it."""
-
-NOT_GIVEN_UP: Final = "not given up"
-NOT_TOLD: Final = "not told"
-"""It sent no heartbeat, whose answer would have told it."""
-
-GONE: Final = "gone"
 
 
 class Waited(NamedTuple):

@@ -12,8 +12,9 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from coordinator_model import rules
+from coordinator_model.events import State
 from coordinator_model.groups.classic import state
-from coordinator_model.groups.classic.state import Observation, State, after
+from coordinator_model.groups.classic.state import Observation, after
 from coordinator_model.groups.protocol import classic as protocol
 from coordinator_model.groups.protocol import epochs as epochs_protocol
 from coordinator_model.groups.protocol.table import Row, Table

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from coordinator_model.events import NEW_MEMBER, NOT_SEEN
 from coordinator_model.finding import CLIENT, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.rebalance_causes import NEW_MEMBER, NOT_SEEN, Rebalance
+from coordinator_model.groups.classic.trackers.rebalance_causes import Rebalance
 from coordinator_model.groups.recurring.hot_joins import WINDOW_US, Repeated
 from coordinator_model.rules.base import Breach, Due, Matter, timer_rule
 from coordinator_model.wire import error_name

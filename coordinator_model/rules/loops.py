@@ -8,20 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from coordinator_model.events import LEADER_REJOINED, MEMBER_LEFT, NOT_SEEN, REMOVED, SAME_TOPICS, WORKER_REJOINED
 from coordinator_model.finding import CLIENT, CONFIG, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.rebalance_causes import (
-    LEADER_REJOINED,
-    MEMBER_LEFT,
-    NOT_SEEN,
-    REMOVED,
-    SAME_TOPICS,
-    WORKER_REJOINED,
-    Rebalance,
-    Starter,
-    is_begun_by,
-    is_started_by,
-)
+from coordinator_model.groups.classic.trackers.rebalance_causes import Rebalance, Starter, is_begun_by, is_started_by
 from coordinator_model.groups.classic.trackers.rebalance_history import (
     LONG_US,
     MINUTE_US,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from coordinator_model.events import GONE, NOT_GIVEN_UP
 from coordinator_model.finding import (
     BROKER,
     CERTAIN,
@@ -29,7 +30,6 @@ from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evid
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.reconciliation import UNSEEN_CAUSE, removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.rebalance_recorder import GONE, NOT_GIVEN_UP
 from coordinator_model.groups.waits import Wait, sentence, waits
 from coordinator_model.rules.base import Breach, Due, Rule, captured, rule, sender_text, timer_rule, who
 from coordinator_model.wire import API_NAMES

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from coordinator_model.events import LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED
 from coordinator_model.finding import CONFIG, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.rebalance_causes import LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED
 from coordinator_model.groups.recurring.unmoved import Unmoved
 from coordinator_model.rules.base import Breach, Due, Matter, captured, first_and_last, timer_rule
 from coordinator_model.wording import clock, counted, seconds

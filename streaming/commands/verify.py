@@ -15,7 +15,7 @@ import typer
 from confluent_kafka import KafkaException
 from rich.text import Text
 
-from coordinator_model.groups.classic.state import State
+from coordinator_model.events import State
 from coordinator_model.wording import counted
 from streaming.commands.output import EXIT_FOUND, EXIT_OK, fail, stdout
 from streaming.commands.tap import read_producer_config

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
 
 from coordinator_model.counters import BUCKETS_S, EVICTIONS
+from coordinator_model.events import CAUSES, RECONCILING, State
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.classic.trackers.rebalance_causes import CAUSES
-from coordinator_model.groups.epochs.data import RECONCILING
 from coordinator_model.groups.epochs.reconciliation import CAUSES as EPOCH_CAUSES
 from coordinator_model.rules import CATALOGUE
 from streaming.metrics.metrics_state import Histogram

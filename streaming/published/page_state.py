@@ -14,10 +14,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from coordinator_model.events import RECONCILING, State
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.published.records import Json, is_open, seconds
 from streaming.published.wire_text import harmless
 

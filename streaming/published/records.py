@@ -11,9 +11,8 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as model
+from coordinator_model.events import RECONCILING, State
 from coordinator_model.finding import Severity, Status
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.published.finding_json import from_json, microseconds
 
 Json = dict[str, Any]

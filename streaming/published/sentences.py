@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from coordinator_model.events import RECONCILING, State
 from coordinator_model.groups import waits
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.data import RECONCILING
 from coordinator_model.wording import counted
 from streaming.published.records import Json, RebalanceLag, duration, member_name, seconds
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.data import RECONCILING
+from coordinator_model.events import RECONCILING, State
 from streaming.published.records import Json, member_name, moment
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
+from coordinator_model.events import NO_MEMBERS, NOT_SEEN, PARTITIONS_ADDED, SERVED
 from coordinator_model.finding import Finding, Status, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.classic.trackers.rebalance_causes import NOT_SEEN, PARTITIONS_ADDED
-from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, SERVED
 from coordinator_model.wording import begin, counted
 from streaming.published.records import Json
 from streaming.published.sentences import held_up, milliseconds, repeated, told

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.data import RECONCILING
+from coordinator_model.events import RECONCILING, State
 from streaming.kafka.topics import SILENT_LOGGER
 
 REQUEST_TIMEOUT_S: Final = 10.0

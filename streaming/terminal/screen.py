@@ -16,9 +16,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from coordinator_model.events import RECONCILING, State
 from coordinator_model.finding import Severity
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.data import RECONCILING
 from streaming.published import sentences
 from streaming.published.finding_json import from_json
 from streaming.published.records import STALE_S, Json, duration, is_open

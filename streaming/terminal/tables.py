@@ -16,8 +16,8 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from coordinator_model.events import State
 from coordinator_model.finding import Severity
-from coordinator_model.groups.classic.state import State
 from streaming.published.records import Json, RebalanceLag, duration, is_open, member_name, name_of, seconds
 from streaming.published.sentences import awaited, held_up, held_up_by, milliseconds
 from streaming.published.wire_text import readable

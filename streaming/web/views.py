@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from coordinator_model.events import RECONCILING, State
 from coordinator_model.finding import Severity
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.epochs.data import RECONCILING
 from coordinator_model.wording import counted
 from streaming.published import sentences
 from streaming.published.page_state import rounded

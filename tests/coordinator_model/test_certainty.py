@@ -13,9 +13,9 @@ import pytest
 
 import coordinator_model
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.events import State
 from coordinator_model.finding import Certainty, Finding
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.state import State
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.classic import live, settled, static_group

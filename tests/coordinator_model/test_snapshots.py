@@ -23,9 +23,9 @@ import pytest
 
 from coordinator_model import snapshots, wire
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.events import State
 from coordinator_model.finding import Evidence, Finding, Status, finding_id
 from coordinator_model.groups.classic import model as classic_model
-from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.records import NOBODY, Member
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import FORMAT_VERSION, SnapshotError

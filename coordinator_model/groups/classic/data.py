@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from coordinator_model.groups.classic.state import State
+from coordinator_model.events import State
 from coordinator_model.groups.coordinator_records import are_one
 from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import (

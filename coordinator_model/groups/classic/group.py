@@ -17,11 +17,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED
+from coordinator_model.events import State
 from coordinator_model.groups import committed_offsets, coordinator_changes
 from coordinator_model.groups.classic.data import GroupData
 from coordinator_model.groups.classic.positions import Verdict, judge
 from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
-from coordinator_model.groups.classic.state import Observation, State, after, settles, unsettles
+from coordinator_model.groups.classic.state import Observation, after, settles, unsettles
 from coordinator_model.groups.classic.trackers import (
     assignments,
     descriptions,

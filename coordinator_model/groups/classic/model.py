@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Final
 
+from coordinator_model.events import State
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic import dispatch
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.handlers import heartbeat, join_group
-from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.classic.trackers.descriptions import Descriptions
 from coordinator_model.groups.classic.view import view
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses

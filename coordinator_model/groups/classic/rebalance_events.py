@@ -16,6 +16,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.events import (
+    DELETED,
+    NEXT_REBALANCE,
+    NO_MEMBERS,
+    NOT_BEGUN,
+    NOT_SEEN,
+    PARTITIONS_ADDED,
+    SERVED,
+    SESSION_EXPIRED,
+    SIGHT_LOST,
     ConnectionClosed,
     FramePlace,
     MemberDropped,
@@ -26,25 +35,16 @@ from coordinator_model.events import (
     MemberSynced,
     PhaseEnded,
     SessionOver,
+    State,
     Unheld,
 )
 from coordinator_model.groups.classic.assignment_checks import CONSUMER, Partitions, read_assignment
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.classic.trackers.rebalance_causes import (
-    NOBODY_SEEN,
-    NOT_SEEN,
-    PARTITIONS_ADDED,
-    SESSION_EXPIRED,
-    Starter,
-    expired,
-)
+from coordinator_model.groups.classic.trackers.rebalance_causes import NOBODY_SEEN, Starter, expired
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.rebalance_recorder import (
-    NO_MEMBERS,
     NOTHING_TOLD,
     PARTITIONS_KEPT,
-    SERVED,
     Identity,
     MemberProgress,
     MemberSettings,
@@ -71,11 +71,6 @@ if TYPE_CHECKING:
 
 API_KEYS: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP})
 """The recorder gets all frames of these but heartbeats that succeed, and of other APIs the responses with an error."""
-
-NEXT_REBALANCE: Final = "the next rebalance began"
-NOT_BEGUN: Final = "members are served as before"
-DELETED: Final = "the group was deleted"
-SIGHT_LOST: Final = "frames are missing, or the coordinator moved"
 
 
 @dataclass(slots=True)

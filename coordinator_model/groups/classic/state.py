@@ -27,6 +27,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from coordinator_model.events import State
 from coordinator_model.groups.protocol.classic import TABLE, Generation, Sender
 from coordinator_model.groups.protocol.table import shown
 from coordinator_model.wire.constants import (
@@ -38,17 +39,6 @@ from coordinator_model.wire.constants import (
     REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
 )
-
-
-class State(StrEnum):
-    """The coordinator's states, as in DescribeGroups, and one for "not known yet"."""
-
-    UNKNOWN = "Unknown"
-    EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"
-    COMPLETING = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
 
 
 class Observation(StrEnum):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from coordinator_model.events import State
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.records import Member
 from coordinator_model.groups.view import member_of, view_of
 

@@ -10,16 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from coordinator_model.groups.rebalance_recorder import (
-    ID_NOT_USED,
-    NO_ASSIGNMENT,
-    NOT_REJOINED,
-    Awaited,
-    Identity,
-    MemberProgress,
-    OpenRebalance,
-    Waited,
-)
+from coordinator_model.events import ID_NOT_USED, NO_ASSIGNMENT, NOT_REJOINED
+from coordinator_model.groups.rebalance_recorder import Awaited, Identity, MemberProgress, OpenRebalance, Waited
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from coordinator_model.cluster_facts import OLDEST
 from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED
+from coordinator_model.events import RECONCILING
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator
@@ -28,7 +29,6 @@ from coordinator_model.groups.epochs.records import (
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.records import Exchange, Removed
 
-RECONCILING: Final = "Reconciling"
 CAUSES_KEPT: Final = 32
 _EVICTIONS: Final = {
     Removed.SILENT: SESSION_EXPIRED,

@@ -19,6 +19,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from coordinator_model.events import (
+    GONE,
+    NEXT_EPOCH,
+    NO_MEMBERS,
+    NOT_GIVEN_UP,
+    SERVED,
+    SIGHT_OF_EPOCHS_LOST,
     ConnectionClosed,
     FramePlace,
     GaveUp,
@@ -35,11 +41,7 @@ from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, E
 from coordinator_model.groups.epochs.waited_for import waited_for
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.rebalance_recorder import (
-    GONE,
-    NO_MEMBERS,
-    NOT_GIVEN_UP,
     PARTITIONS_KEPT,
-    SERVED,
     Awaited,
     Identity,
     MemberProgress,
@@ -61,9 +63,6 @@ from coordinator_model.wire.constants import (
     UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
 )
-
-NEXT_EPOCH: Final = "the epoch rose again"
-SIGHT_LOST: Final = "frames are missing, or the group was converted"
 
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID})
 _SUSPECTED: Final = frozenset({"went silent", "removed, its joins were refused", "removed, did not give partitions up"})
@@ -273,7 +272,7 @@ class EpochEvents(Recorder):
         """Note that frames are missing. Call this before what is known of the group is dropped."""
         if self.current is not None:
             self.known = False
-            self._end(group, at_us, SIGHT_LOST)
+            self._end(group, at_us, SIGHT_OF_EPOCHS_LOST)
         self.free, self.before, self.unheld_us, self.joiners = {}, {}, {}, {}
         self.lose_sight(group, at_us, because)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from coordinator_model.events import GONE, NOT_GIVEN_UP, NOT_TOLD
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.rebalance_recorder import GONE, NOT_GIVEN_UP, NOT_TOLD, OpenRebalance, Waited
+from coordinator_model.groups.rebalance_recorder import OpenRebalance, Waited
 
 
 def waited_for(current: OpenRebalance, present: Iterable[EpochMember], ended_us: int) -> list[Waited]:

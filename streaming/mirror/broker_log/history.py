@@ -11,6 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.events import (
+    LEADER_REJOINED,
+    MEMBER_LEFT,
+    NEW_MEMBER,
+    NEXT_REBALANCE,
+    NO_MEMBERS,
+    NOT_SEEN,
+    SERVED,
+    SESSION_EXPIRED,
+    SIGHT_LOST,
+    STATIC_RETURNED,
     GroupEvent,
     MemberAway,
     MemberDropped,
@@ -27,16 +37,6 @@ from coordinator_model.events import (
     TookPart,
 )
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.classic.rebalance_events import NEXT_REBALANCE, SIGHT_LOST
-from coordinator_model.groups.classic.trackers.rebalance_causes import (
-    LEADER_REJOINED,
-    MEMBER_LEFT,
-    NEW_MEMBER,
-    NOT_SEEN,
-    SESSION_EXPIRED,
-    STATIC_RETURNED,
-)
-from coordinator_model.groups.rebalance_recorder import NO_MEMBERS, SERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

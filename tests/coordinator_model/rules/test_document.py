@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from coordinator_model.groups.classic.state import Observation, State
+from coordinator_model.events import State
+from coordinator_model.groups.classic.state import Observation
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.rules.document import (
     CLASSIC,

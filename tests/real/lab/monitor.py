@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Self
 
 from coordinator_model.continuity import BLIND_US
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.events import State
 from coordinator_model.finding import Finding
-from coordinator_model.groups.classic.state import State
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, MirrorRecord
 from coordinator_model.wire.recording import MAGIC, pack_record, read_recording

@@ -9,8 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_model.counters import EVICTIONS
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.classic.trackers.rebalance_causes import CAUSES
+from coordinator_model.events import CAUSES, State
 from coordinator_model.groups.epochs.reconciliation import CAUSES as EPOCH_CAUSES
 from coordinator_model.rules import CATALOGUE
 from streaming.metrics.metrics_state import GROUPS, STATUS, MetricsState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from coordinator_model.groups.epochs.data import RECONCILING
+from coordinator_model.events import RECONCILING
 from streaming.published.records import group_of, trouble
 from streaming.published.sentences import waits_for
 from tests.coordinator_model.epoch_groups import newcomer

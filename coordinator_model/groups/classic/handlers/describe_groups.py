@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coordinator_model.groups.classic.state import Observation, State
+from coordinator_model.events import State
+from coordinator_model.groups.classic.state import Observation
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, Removed, StaticMember
 from coordinator_model.groups.tracker import NOTHING, Event

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.counters import JOIN
+from coordinator_model.events import State
 from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic.handlers import comebacks
 from coordinator_model.groups.classic.positions import GENERATION, Verdict
-from coordinator_model.groups.classic.state import Observation, State
+from coordinator_model.groups.classic.state import Observation
 from coordinator_model.groups.events import Answered, Regressed, Replaced, Returned
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.protocol.classic import TABLE, Condition, Sender

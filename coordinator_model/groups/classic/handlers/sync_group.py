@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coordinator_model.counters import SYNC
-from coordinator_model.groups.classic.state import Observation, State
+from coordinator_model.events import State
+from coordinator_model.groups.classic.state import Observation
 from coordinator_model.groups.records import Exchange, StaticMember, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import COORDINATOR_MOVES, NONE, NOT_ADMITTED, REBALANCE_IN_PROGRESS

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from coordinator_model.events import State
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.state import State
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.tracker import NOTHING, Event

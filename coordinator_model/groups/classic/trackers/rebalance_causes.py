@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from coordinator_model.events import (
+    LEADER_REJOINED,
+    MEMBER_LEFT,
+    NEW_MEMBER,
+    NOT_SEEN,
+    REMOVED,
+    SAME_TOPICS,
+    SESSION_EXPIRED,
+    STATIC_RETURNED,
+    SUBSCRIPTION_CHANGED,
+    WORKER_REJOINED,
+)
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
@@ -14,31 +26,6 @@ if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
 
 REASON_KEPT: Final = 80  #: characters of a KIP-800 reason
-NEW_MEMBER: Final = "new member"
-LEADER_REJOINED: Final = "leader rejoined"
-SUBSCRIPTION_CHANGED: Final = "subscription changed"
-SAME_TOPICS: Final = "rejoined with the same topics"  #: as in the second half of a cooperative rebalance
-PARTITIONS_ADDED: Final = "partitions were added"  #: its leader rejoined for them, as its next assignment shows
-WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: it revoked something, or the configuration changed
-MEMBER_LEFT: Final = "member left"
-REMOVED: Final = "member removed by somebody else"
-SESSION_EXPIRED: Final = "session expired"
-STATIC_RETURNED: Final = "static member returned"
-NOT_SEEN: Final = "not seen"
-CAUSES: Final = (
-    NEW_MEMBER,
-    LEADER_REJOINED,
-    SUBSCRIPTION_CHANGED,
-    SAME_TOPICS,
-    PARTITIONS_ADDED,
-    WORKER_REJOINED,
-    MEMBER_LEFT,
-    REMOVED,
-    SESSION_EXPIRED,
-    STATIC_RETURNED,
-    NOT_SEEN,
-)
-"""Why a rebalance of a classic group begins."""
 
 
 class Starter(NamedTuple):

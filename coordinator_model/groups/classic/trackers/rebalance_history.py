@@ -10,17 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from coordinator_model.groups.classic.state import State
-from coordinator_model.groups.classic.trackers.rebalance_causes import (
+from coordinator_model.events import (
     LEADER_REJOINED,
     MEMBER_LEFT,
-    NOBODY_SEEN,
     NOT_SEEN,
     PARTITIONS_ADDED,
     REMOVED,
     SAME_TOPICS,
     SESSION_EXPIRED,
     WORKER_REJOINED,
+    State,
+)
+from coordinator_model.groups.classic.trackers.rebalance_causes import (
+    NOBODY_SEEN,
     Rebalance,
     Starter,
     cause_seen_late,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
+from coordinator_model.events import State
 from coordinator_model.finding import Status
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.state import SHOWN, WITH_MEMBERS, Observation, State, after
+from coordinator_model.groups.classic.state import SHOWN, WITH_MEMBERS, Observation, after
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.classic import live, settled, static_group, told_to_rejoin
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
+from coordinator_model.events import State
 from coordinator_model.finding import Severity
-from coordinator_model.groups.classic.state import State
 from tests.coordinator_model.conversation import Asked, Client
 from tests.coordinator_model.groups.classic.old_clients import (
     MISLABELLED,
