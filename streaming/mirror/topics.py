@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
+from streaming.mirror.rewriting.walk import LAYOUTS, fixed_size
+
 METADATA: Final = 3
+_LAYOUT: Final = LAYOUTS[METADATA]
 
 READ_AT_MOST: Final = 64 * 1024
-"""Bytes of a Metadata response that is read: some 2,000 partitions, a few milliseconds."""
+"""Bytes of a Metadata response that is read: some 2,000 partitions, ten to twenty milliseconds."""
 
 _KNOWN_AT_MOST: Final = 10_000
 _SEEN_AT_MOST: Final = 1_024
@@ -90,39 +94,23 @@ def topics_in(frame: bytes, api_version: int) -> list[Topic]:
 
     :raises IndexError: if the frame ends too soon.
     """
-    walk = _Walk(frame, flexible=api_version >= 9)
+    walk = _Walk(frame, flexible=api_version in _LAYOUT.flexible)
     walk.skip(4)  # correlation id
     walk.tags()
-    walk.skip(4 if api_version >= 3 else 0)  # throttle time
-    for _ in range(walk.length()):  # brokers
-        walk.skip(4)
-        walk.text()
-        walk.skip(4)
-        if api_version >= 1:
-            walk.text()  # rack
-        walk.tags()
-    if api_version >= 2:
-        walk.text()  # cluster id
-    walk.skip(4 if api_version >= 1 else 0)  # controller
-    listed = [_topic(walk, api_version) for _ in range(walk.length())]
-    return [topic for topic in listed if topic is not None]
+    told = []
+    for topic in walk.struct(_LAYOUT.name, min(api_version, _LAYOUT.versions.last))["topics"]:
+        id_ = topic.get("topic_id", _NO_ID)
+        kafka_id = "" if id_ == _NO_ID else base64.urlsafe_b64encode(id_).rstrip(b"=").decode()
+        error_code = int.from_bytes(topic["error_code"], "big", signed=True)
+        told.append(topic_told(error_code, topic["name"], kafka_id, len(topic["partitions"])))
+    return [topic for topic in told if topic is not None]
 
 
-def _topic(walk: _Walk, api_version: int) -> Topic | None:
-    error_code = int.from_bytes(walk.take(2), "big", signed=True)
-    name = walk.text()
-    id_ = walk.take(16) if api_version >= 10 else _NO_ID
-    walk.skip(1 if api_version >= 1 else 0)  # internal
-    partitions = walk.length()
-    for _ in range(partitions):
-        walk.skip(14 if api_version >= 7 else 10)  # error, index, leader, leader's epoch
-        for _ in range(3 if api_version >= 5 else 2):  # replicas, those in sync, those offline
-            walk.skip(4 * walk.length())
-        walk.tags()
-    walk.skip(4 if api_version >= 8 else 0)  # authorized operations
-    walk.tags()
-    kafka_id = "" if id_ == _NO_ID else base64.urlsafe_b64encode(id_).rstrip(b"=").decode()
-    return topic_told(error_code, name, kafka_id, partitions)
+@cache
+def _fields(name: str, version: int) -> list[tuple[str, str, int, bool]]:
+    """Return the fields of a struct: name, type, fixed size or 0, and whether they are an array of these."""
+    fields = _LAYOUT.fields(name, version)
+    return [(field.name, field.item_type, fixed_size(field.item_type), field.is_array) for field in fields]
 
 
 class _Walk:
@@ -159,8 +147,18 @@ class _Walk:
         """Return the length of an array, or of a text, whose length has two bytes before flexible versions; 0 for null."""
         return max(self.uvarint() - 1 if self.flexible else int.from_bytes(self.take(width), "big", signed=True), 0)
 
-    def text(self) -> str:
-        return self.take(self.length(2)).decode()
+    def struct(self, name: str, version: int) -> dict[str, Any]:
+        """Return the fields of the message or of a struct in it: texts, raw bytes, and arrays of structs as lists."""
+        found: dict[str, Any] = {}
+        for field, type_, size, is_array in _fields(name, version):
+            if size:
+                found[field] = self.take(size * self.length() if is_array else size)
+            elif is_array:
+                found[field] = [self.struct(type_, version) for _ in range(self.length())]
+            else:
+                found[field] = self.take(self.length(2)).decode()
+        self.tags()
+        return found
 
     def tags(self) -> None:
         for _ in range(self.uvarint() if self.flexible else 0):

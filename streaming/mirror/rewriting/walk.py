@@ -111,7 +111,7 @@ def _compile(layout: Layout, name: str, version: int, *, flexible: bool) -> tupl
             del fields[:3]
             continue
         field = fields.pop(0)
-        size = _fixed_size(field.item_type)
+        size = fixed_size(field.item_type)
         if field.is_array and field.name == _HIDDEN:
             inner = _compile(layout, field.item_type, version, flexible=flexible)
             ops.append(Op("hidden array", 1, tuple(chain.from_iterable(map(_as_plain_fields, inner)))))
@@ -140,7 +140,8 @@ def _as_plain_fields(op: Op) -> tuple[Op, ...]:
     return (Op("fixed", 4), Op("compact", 1), Op("fixed", 4)) if op.kind == "address" else (op,)
 
 
-def _fixed_size(type_: str) -> int:
+def fixed_size(type_: str) -> int:
+    """Return the bytes of a field that always has as many, 0 for others."""
     letter = INTEGERS.get(type_)
     return struct.calcsize(f">{letter}") if letter else 16 * (type_ == "uuid")
 
