@@ -87,7 +87,8 @@ def test_groups_with_epochs_stand_on_nothing_of_classic_groups() -> None:
     assert [name for name, found in of_epochs.items() if any(".groups.classic" in one for one in found)] == []
 
 
-MAY_IMPORT = {
+MAY_IMPORT: dict[str, set[str]] = {
+    "config": set(),
     "kafka": {"config"},
     "published": {"kafka"},
     "sinks": {"config", "kafka", "published"},

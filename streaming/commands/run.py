@@ -22,6 +22,7 @@ from rich.text import Text
 from coordinator_model.finding import Severity
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, say, stdout
 from streaming.config.settings import ConfigError, Job, MonitorConfig, load
+from streaming.config.spark import is_submitted
 from streaming.kafka.topics import Mirror, SetupError, prepare
 from streaming.logs import log_to
 from streaming.published.wire_text import visible
@@ -30,7 +31,6 @@ from streaming.sinks.findings import FindingsReader, News
 from streaming.sinks.retention import History
 from streaming.spark import checkpoint
 from streaming.spark.jvm import JvmError, refused_options
-from streaming.spark.settings import is_submitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,9 +20,9 @@ from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, 
 from streaming.commands.recordings import read_recordings
 from streaming.commands.run import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
+from streaming.config.metrics import Address, parse_address
 from streaming.config.settings import ConfigError
 from streaming.kafka.topics import SetupError
-from streaming.metrics.settings import Address, parse_address
 from streaming.published.page_state import ALL, PageState
 from streaming.published.source import TopicNames, TopicsSource
 from streaming.web.guard import Guard, NotSafeError

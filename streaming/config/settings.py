@@ -32,10 +32,10 @@ from streaming.config.base import (
     plain_key,
     secret,
 )
-from streaming.metrics.settings import Lag, Metrics
-from streaming.notify.settings import Notify
-from streaming.spark.settings import Spark
-from streaming.traces.settings import Traces
+from streaming.config.metrics import Lag, Metrics
+from streaming.config.notify import Notify
+from streaming.config.spark import Spark
+from streaming.config.traces import Traces
 
 MAX_PARTITIONS: Final = 1024
 """Maximum number of mirror partitions of a job."""

@@ -20,18 +20,18 @@ from coordinator_model.events import CAUSES, RECONCILING, State
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.epochs.reconciliation import CAUSES as EPOCH_CAUSES
 from coordinator_model.rules import CATALOGUE
+from streaming.config.metrics import Lag
+from streaming.config.patterns import matches
 from streaming.metrics.metrics_state import Histogram
-from streaming.metrics.settings import Lag
 from streaming.metrics.table import METRICS
-from streaming.notify.patterns import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from prometheus_client.core import Metric as Family
 
+    from streaming.config.metrics import Metrics
     from streaming.metrics.metrics_state import Group, MetricsState, View
-    from streaming.metrics.settings import Metrics
 
 STATE_NUMBERS: Final[dict[str, int]] = {
     State.UNKNOWN.value: 0,

@@ -12,8 +12,8 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import ProcessCollector, make_wsgi_app
 
+from streaming.config.metrics import parse_address
 from streaming.kafka.topics import SetupError
-from streaming.metrics.settings import parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from streaming.metrics.settings import Address
+    from streaming.config.metrics import Address
 
 
 class Probes(NamedTuple):

@@ -27,9 +27,9 @@ from streaming.notify.notification import Event, Notification, ObservedFinding, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from streaming.config.notify import Alertmanager
     from streaming.notify.notification import Links
     from streaming.notify.outbox import Outbox
-    from streaming.notify.settings import Alertmanager
     from streaming.notify.watchdog import Watchdog
 
 PATH: Final = "/api/v2/alerts"

@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo
 
 from coordinator_model.finding import Severity
 from coordinator_model.wording import counted
+from streaming.config.maintenance import DAYS
+from streaming.config.patterns import matches
 from streaming.notify.delivery import Delivery, DeliveryPlan
 from streaming.notify.http import Outcome, Unreachable, post
-from streaming.notify.maintenance import DAYS
 from streaming.notify.notification import iso, on_one_line
-from streaming.notify.patterns import matches
 from streaming.notify.templating import mrkdwn
 from streaming.published import sentences
 from streaming.published.page_state import ALL, PageState
@@ -30,10 +30,10 @@ from streaming.report.contents import report_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streaming.config.notify import Digest
     from streaming.config.settings import MonitorConfig
     from streaming.notify.notification import Notification
     from streaming.notify.outbox import Outbox
-    from streaming.notify.settings import Digest
     from streaming.report.contents import Report
 
 WEEK_S: Final = 7 * 86_400.0

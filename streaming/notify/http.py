@@ -22,7 +22,7 @@ from streaming.notify.notification import on_one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from streaming.notify.settings import Web
+    from streaming.config.notify import Web
 
 _COME_BACK: Final = frozenset({408, 425, 429})
 _CONTENT: Final = frozenset({400, 413, 422})

@@ -10,6 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from streaming.config.notify import Wants
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.topics import SetupError
 from streaming.notify.alertmanager import AlertmanagerChannel
@@ -18,7 +19,6 @@ from streaming.notify.digest import DigestChannel, weekly
 from streaming.notify.dispatcher import Dispatcher
 from streaming.notify.notification import Links, ObservedFinding, UnreadableFindingError, on_one_line
 from streaming.notify.outbox import Outbox, Policy
-from streaming.notify.settings import Wants
 from streaming.notify.watchdog import Watchdog
 from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookChannel
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from streaming.config.notify import Alertmanager, Notify, Stdout, Webhook
     from streaming.config.settings import MonitorConfig
     from streaming.kafka.compacted import Record
     from streaming.notify.delivery import Channel
     from streaming.notify.delivery_log import DeliveryLog
-    from streaming.notify.settings import Alertmanager, Notify, Stdout, Webhook
     from streaming.traces.sender import TraceSender
 
 _POLL_S: Final = 0.25

@@ -18,16 +18,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streaming.notify.maintenance import held_until
+from streaming.config.maintenance import held_until
+from streaming.config.patterns import matches
 from streaming.notify.notification import OWN, Delivered, Event, Notification, without_evidence
-from streaming.notify.patterns import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from streaming.notify.maintenance import Maintenance
+    from streaming.config.maintenance import Maintenance
+    from streaming.config.notify import Patience, Wants
     from streaming.notify.notification import ObservedFinding
-    from streaming.notify.settings import Patience, Wants
 
 
 _REMEMBER_S: Final = 3600.0

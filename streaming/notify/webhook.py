@@ -19,9 +19,9 @@ from streaming.notify.templating import MessageError, Template, context, message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from streaming.config.notify import GroupBy, Heartbeat, Stdout, Webhook
     from streaming.notify.notification import Links, Notification
     from streaming.notify.outbox import DueNotification, Outbox
-    from streaming.notify.settings import GroupBy, Heartbeat, Stdout, Webhook
     from streaming.notify.watchdog import Watchdog
 
 _IDLE_S: Final = 60.0

@@ -45,7 +45,7 @@ _LANE: Final = "REBALANCE_LANE"
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
 SPARK_SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
-    # setting, value, why; beside those that the configuration must not change (streaming.spark.settings)
+    # setting, value, why; beside those that the configuration must not change (streaming.config.spark)
     (f"{_STATE_STORE}.providerClass", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider", "see next"),
     (f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled", "true", "a batch writes what changed, not the whole store"),
     (f"{_STATE_STORE}.maintenanceInterval", "10s", "old versions go soon: a batch may leave megabytes behind"),

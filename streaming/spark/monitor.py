@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from py4j.protocol import Py4JError
 
 from coordinator_model.coordinator import Coordinator
+from streaming.config.spark import is_submitted
 from streaming.kafka.mirror_watch import MirrorWatch
 from streaming.kafka.topics import newest_record_us
 from streaming.quality.process import QualityProcess
@@ -22,7 +23,6 @@ from streaming.spark.driver_findings import Standing
 from streaming.spark.hadoop import HadoopPath
 from streaming.spark.lease import Lease
 from streaming.spark.mirror_silence import SilenceWatch, subjects
-from streaming.spark.settings import is_submitted
 from streaming.spark.supervisor import JVM_ENDS_WITHIN_S, Supervisor
 
 if TYPE_CHECKING:

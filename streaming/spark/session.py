@@ -27,16 +27,16 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from streaming.config.spark import DEPENDED_ON, contradiction, is_submitted
 from streaming.kafka.topics import SetupError
 from streaming.spark import jvm, versions
 from streaming.spark.job import SPARK_SETTINGS
-from streaming.spark.settings import DEPENDED_ON, contradiction, is_submitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from streaming.config.settings import Job
-    from streaming.spark.settings import Spark
+    from streaming.config.spark import Spark
 
 SCRATCH: Final = "scratch"
 """Folder of the checkpoint for what Spark needs while it runs: a JVM that is killed leaves it behind, tens of megabytes each time."""

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from streaming.config.spark import is_submitted
 from streaming.kafka.acls import refused_topics
 from streaming.kafka.topics import SetupError
 from streaming.spark import session as jvm_spark
 from streaming.spark.checkpoint import FINDINGS, disk_trouble, remedy
 from streaming.spark.session import reason, said_by
-from streaming.spark.settings import is_submitted
 from streaming.spark.versions import causes, offsets
 
 if TYPE_CHECKING:

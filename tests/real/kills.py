@@ -35,10 +35,10 @@ from coordinator_model.groups.kinds import empty_group
 from coordinator_model.groups.records import Coverage
 from coordinator_model.snapshots import Stored, due_of, pack_fast, pack_slow, unpack_group, unpack_partition
 from streaming.config.settings import Job
+from streaming.config.spark import Spark
 from streaming.demo.broker import Broker
 from streaming.spark import checkpoint, migration
 from streaming.spark import session as spark
-from streaming.spark.settings import Spark
 from tests.real.environments import with_spark
 from tests.real.feeder import Feeder, ends_of, events_of, models_of
 from tests.real.harness import raw_topic, wait_for

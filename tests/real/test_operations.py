@@ -19,11 +19,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 
 from streaming.config.settings import Job, load
+from streaming.config.spark import Spark
 from streaming.demo.broker import Broker
 from streaming.kafka.topics import SILENT_LOGGER, SetupError
 from streaming.spark import checkpoint, job
 from streaming.spark import session as spark
-from streaming.spark.settings import Spark
 from streaming.spark.supervisor import Supervisor
 from tests.real.feeder import Feeder
 from tests.real.full_disk import SmallDisk

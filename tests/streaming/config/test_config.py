@@ -10,8 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 
 from streaming.config.keys import NOT_CONFIGURATION, annotation_at, is_list, known_paths, origin, section, table, variable_for
+from streaming.config.notify import Web
 from streaming.config.settings import ConfigError, Kafka, MonitorConfig, load
-from streaming.notify.settings import Web
 from tests.certificates import Authority
 from tests.needs import needs_proc
 

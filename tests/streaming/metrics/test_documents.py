@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_model.rules import CATALOGUE
-from streaming.metrics.settings import DEFAULT_LISTEN
+from streaming.config.metrics import DEFAULT_LISTEN
 from streaming.metrics.table import METRICS, NOTIFY_METRICS, TAP_METRICS, as_markdown
 from tests.needs import needs
 from tests.streaming.metrics.documented import DASHBOARDS, panels, queries

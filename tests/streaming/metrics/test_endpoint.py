@@ -10,11 +10,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 
+from streaming.config.metrics import Address, Metrics, parse_address
 from streaming.kafka.topics import SetupError
 from streaming.metrics.collector import Collector
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.server import Probes, opened
-from streaming.metrics.settings import Address, Metrics, parse_address
 
 WRITTEN = {"option": "metrics.listen", "remedy": "set another port"}
 WELL = Probes(lambda: None, lambda: None)

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import pytest
 from prometheus_client import CollectorRegistry
 
+from streaming.config.metrics import Metrics
 from streaming.metrics.collector import Collector
 from streaming.metrics.metrics_state import GROUPS
 from streaming.metrics.server import Probes, opened
-from streaming.metrics.settings import Metrics
 from tests.needs import needs
 from tests.real.harness import wait_for
 from tests.streaming.metrics.prometheus import PATIENCE_S, Prometheus

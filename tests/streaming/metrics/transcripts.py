@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_model.coordinator import Coordinator
+from streaming.config.metrics import Metrics
 from streaming.metrics.collector import Collector
 from streaming.metrics.metrics_state import FINDINGS, GROUPS, STATUS, MetricsState
-from streaming.metrics.settings import Metrics
 from tests.golden import transcript
 
 TOPIC = "mirror"

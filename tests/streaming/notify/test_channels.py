@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from streaming.config.notify import Alertmanager, Heartbeat, Patience, Stdout, Wants, Webhook
 from streaming.notify.alertmanager import HEARTBEAT, AlertmanagerChannel
 from streaming.notify.http import Accepted, Rejected
 from streaming.notify.notification import Event, Links, Notification, who
 from streaming.notify.outbox import DueNotification, Outbox, Policy
-from streaming.notify.settings import Alertmanager, Heartbeat, Patience, Stdout, Wants, Webhook
 from streaming.notify.watchdog import Watchdog
 from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookChannel, grouped
 from tests.streaming.notify.said import heard, of_rule, worsening

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from streaming.config.notify import Digest, Patience, Wants
 from streaming.config.settings import load
 from streaming.kafka.required_rights import topic_needs
 from streaming.kafka.rights import processes_of
@@ -18,7 +19,6 @@ from streaming.notify.delivery_log import NoDeliveryLog
 from streaming.notify.digest import WEEK_S, DigestChannel, lines_of, next_s
 from streaming.notify.dispatcher import Dispatcher
 from streaming.notify.outbox import Outbox, Policy
-from streaming.notify.settings import Digest, Patience, Wants
 from streaming.report.contents import Report, report_of
 from tests.streaming.notify.receiver import Server
 from tests.streaming.web import history

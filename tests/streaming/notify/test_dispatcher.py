@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from streaming.config.notify import Heartbeat, Patience, Wants, Webhook
 from streaming.notify.delivery_log import Memory
 from streaming.notify.dispatcher import Dispatcher, in_words
 from streaming.notify.http import Accepted, Rejected, Unreachable, host_of, post
 from streaming.notify.notification import Delivered, Event, Links, Notification
 from streaming.notify.outbox import Outbox, Policy
-from streaming.notify.settings import Heartbeat, Patience, Wants, Webhook
 from streaming.notify.webhook import WebhookChannel
 from tests.streaming.notify.receiver import Server
 from tests.streaming.notify.said import heard, of_rule

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.finding import Severity
-from streaming.notify.maintenance import Maintenance
+from streaming.config.maintenance import Maintenance
+from streaming.config.notify import Patience, Wants
 from streaming.notify.notification import OWN, Delivered, Event, ObservedFinding
 from streaming.notify.outbox import Outbox, Policy
-from streaming.notify.settings import Patience, Wants
 from tests.streaming.notify.said import heard, of_rule, worsening
 
 CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")

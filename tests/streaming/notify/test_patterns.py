@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.notify.patterns import matches
+from streaming.config.patterns import matches
 
 
 @pytest.mark.parametrize(

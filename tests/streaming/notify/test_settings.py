@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from streaming.config.maintenance import Maintenance
+from streaming.config.notify import Alertmanager, Digest, Heartbeat, Notify, Patience, Stdout, Webhook
 from streaming.config.settings import ConfigError, load
-from streaming.notify.maintenance import Maintenance
-from streaming.notify.settings import Alertmanager, Digest, Heartbeat, Notify, Patience, Stdout, Webhook
-from streaming.traces.settings import Traces
+from streaming.config.traces import Traces
 
 RECEIVERS = ("alertmanager", "webhook", "heartbeat", "digest", "stdout")
 REFERENCE = Path(__file__).parents[3] / "deploy" / "rebalance-monitor.toml"

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
+from streaming.config.notify import TEMPLATES
 from streaming.kafka.topics import SetupError
 from streaming.notify.notification import Event, Links, Notification
-from streaming.notify.settings import TEMPLATES
 from streaming.notify.templating import Template, context, message_key, samples, shipped
 from tests.streaming.notify.said import of_rule
 

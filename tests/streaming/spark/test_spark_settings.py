@@ -6,9 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from streaming.config.settings import Job
+from streaming.config.spark import Spark
 from streaming.spark import session
 from streaming.spark.jvm import JvmError
-from streaming.spark.settings import Spark
 
 
 @pytest.mark.parametrize(

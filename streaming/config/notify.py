@@ -15,8 +15,8 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from coordinator_model.finding import Severity
 from streaming.config.base import CertificateFile, ExistingFile, SecretFile, Section, secret
-from streaming.notify.maintenance import Day, Maintenance, Zone
-from streaming.notify.patterns import Pattern
+from streaming.config.maintenance import Day, Maintenance, Zone
+from streaming.config.patterns import Pattern
 
 GroupBy = Literal["finding", "group", "cluster"]
 TEMPLATES: Final = ("generic", "slack", "teams", "pagerduty")

@@ -8,7 +8,7 @@ from typing import Annotated, Final, NamedTuple
 from pydantic import AfterValidator, Field
 
 from streaming.config.base import Section
-from streaming.notify.patterns import Pattern
+from streaming.config.patterns import Pattern
 
 DEFAULT_LISTEN: Final = "127.0.0.1:19930"
 """A port outside the ranges that Prometheus' registry of exporter ports assigns (9100 to 9999, and later ones)."""

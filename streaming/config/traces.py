@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from streaming.notify.settings import Web, WebAddress
+from streaming.config.notify import Web, WebAddress
 
 
 class Traces(Web):

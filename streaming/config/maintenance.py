@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, model_validator
 
 from streaming.config.base import Section
-from streaming.notify.patterns import Pattern, matches
+from streaming.config.patterns import Pattern, matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
