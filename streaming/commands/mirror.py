@@ -26,9 +26,10 @@ from coordinator_model.wire.record import HEADER_NAME
 from streaming.commands.capture_files import STDIN, ReplayError, called, files_of, progress_of, source_of
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
-from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours, read_producer_config
+from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours
 from streaming.commands.told import told_of
 from streaming.kafka.acls import not_readable
+from streaming.kafka.client_options import client_options
 from streaming.kafka.clients import without_group
 from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
 from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic, topic_partitions
@@ -123,7 +124,7 @@ def mirror(
     notes: list[str] = []
     try:
         secrets = key_log_of(key_log, notes.append)
-        config = {**read_producer_config(producer_config or []), "bootstrap.servers": bootstrap_server}
+        config = client_options(bootstrap_server, producer_config)
         sink = KafkaSink(
             {"client.id": "rebalance-monitor-mirror", **config},
             topic=topic,
@@ -289,7 +290,7 @@ def record(
     """
     console = stderr()
     try:
-        config = {**read_producer_config(consumer_config or []), "bootstrap.servers": bootstrap_server}
+        config = client_options(bootstrap_server, consumer_config)
         topic_partitions(config, from_topic, operation="Read")  # gives a clearer error than a consumer
     except SetupError as error:
         fail(SetupError(str(error).replace("--producer-config", "--consumer-config")))

@@ -9,12 +9,12 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from streaming.commands.output import fail
-from streaming.config.keys import is_secret_property
+from streaming.kafka.client_options import client_options, refuse_secrets
 from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic
 from streaming.kafka.topics import PARTITIONS, SetupError
 from streaming.mirror import DEFAULT_TOPIC
@@ -234,7 +234,7 @@ def tap(
         """
         say = _say if workers == 1 else lambda text: _say(f"worker {number}: {text}")
         sink = ReconnectingSink(
-            lambda: {"compression.type": compression, **read_producer_config(given), "bootstrap.servers": bootstrap_server},
+            lambda: {"compression.type": compression, **client_options(bootstrap_server, given)},
             topic=topic,
             cluster=cluster,
             buffer_bytes=buffer_mib * 2**20,
@@ -415,46 +415,6 @@ def _status(tap: Tap, sink: KafkaSink) -> str:
     if sink.trouble is not None:
         parts.append("nothing is mirrored now")
     return ", ".join(parts)
-
-
-def refuse_secrets(given: list[str]) -> None:
-    """Check that no argument contains a secret.
-
-    :raises SetupError: when one does; the message names it.
-    """
-    for word in given:
-        key, equals, value = word.partition("=")
-        if equals and is_secret_property(key.strip(), value):
-            raise SetupError(
-                f"--producer-config {key.strip()}=…: every user of this machine can see a command line; write the line to a file "
-                "that only you can read, and pass --producer-config FILE"
-            )
-
-
-def read_producer_config(given: list[str]) -> dict[str, Any]:
-    """Return the properties from ``key=value`` arguments and from files of such lines (``#`` begins a comment).
-
-    :raises SetupError: when an argument or a line is not a property, or an argument contains a secret; the message names it.
-    """
-    refuse_secrets(given)
-    config: dict[str, Any] = {}
-    for word in given:
-        if "=" in word:
-            key, _, value = word.partition("=")
-            config[key.strip()] = value.strip()
-            continue
-        try:
-            lines = Path(word).read_text().splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SetupError(f"--producer-config {word}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
-        for number, line in enumerate(lines, 1):
-            if not line.strip() or line.lstrip().startswith("#"):
-                continue
-            key, equals, value = line.partition("=")
-            if not equals:
-                raise SetupError(f"--producer-config {word}, line {number}: not a property, write key=value")
-            config[key.strip()] = value.strip()
-    return config
 
 
 def _say(text: str) -> None:

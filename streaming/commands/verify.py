@@ -18,9 +18,9 @@ from rich.text import Text
 from coordinator_model.events import State
 from coordinator_model.wording import counted
 from streaming.commands.output import EXIT_FOUND, EXIT_OK, fail, stdout
-from streaming.commands.tap import read_producer_config
 from streaming.config.settings import ConfigError, Topics, load
 from streaming.kafka.acls import grant_groups, user_of
+from streaming.kafka.client_options import client_options
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
 from streaming.published.wire_text import visible
@@ -93,7 +93,7 @@ def verify(
     The exit status is 0 if all that can be compared is equal, 1 if something differs, 2 if nothing can be compared.
     """
     try:
-        watched = {**read_producer_config(command_config or []), "bootstrap.servers": bootstrap_server}
+        watched = client_options(bootstrap_server, command_config)
         monitor, topic, name = _monitor(config, watched)
         with PublishedGroups(monitor, topic) as reader:
             outcome = _compare_until_equal(watched, reader, cluster if cluster is not None else name, group or [], wait)

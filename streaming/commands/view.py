@@ -18,8 +18,8 @@ from rich.text import Text
 
 from coordinator_model.finding import Severity
 from streaming.commands.output import fail, print_json, print_warning, stdout
-from streaming.commands.tap import read_producer_config
 from streaming.config.settings import ConfigError, Topics, load
+from streaming.kafka.client_options import client_options
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SetupError
 from streaming.published.finding_json import from_json
@@ -297,7 +297,7 @@ def results_source(
         return configuration.kafka.for_librdkafka(), configuration.topics
     if bootstrap_server is None:
         raise ConfigError("set the monitor's configuration with --config, or its Kafka with --bootstrap-server")
-    return {**read_producer_config(command_config or []), "bootstrap.servers": bootstrap_server}, Topics()
+    return client_options(bootstrap_server, command_config), Topics()
 
 
 def _warn_if_stale(written_s: float, topic: str) -> None:
