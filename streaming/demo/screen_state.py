@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from streaming.demo.verdicts import Sighting
 from streaming.kafka.compacted import CompactedReader
+from streaming.published.records import Json
 
 
 class Note(NamedTuple):
@@ -39,7 +40,7 @@ class ScreenState:
         self._lock = threading.Lock()
         self._on_note = on_note
         self._on_sighting = on_sighting
-        self._groups: dict[str, Mapping[str, Any]] = {}
+        self._groups: dict[str, Json] = {}
         self._sightings: list[Sighting] = []
         self._newest: dict[str, Sighting] = {}
         self._notes: list[Note] = []
@@ -55,11 +56,11 @@ class ScreenState:
         with self._lock:
             self._pids.setdefault(name, []).append(pid)
 
-    def group_read(self, snapshot: Mapping[str, Any]) -> None:
+    def group_read(self, snapshot: Json) -> None:
         with self._lock:
             self._groups[snapshot["group"]] = snapshot
 
-    def finding_read(self, finding: Mapping[str, Any], read_us: int) -> None:
+    def finding_read(self, finding: Json, read_us: int) -> None:
         sighting = Sighting(finding, read_us)
         with self._lock:
             before = self._newest.get(finding["id"])
@@ -67,7 +68,7 @@ class ScreenState:
             self._sightings.append(sighting)
         self._on_sighting(sighting, before)
 
-    def group(self, name: str) -> Mapping[str, Any] | None:
+    def group(self, name: str) -> Json | None:
         """Return the newest published state of a group; None before the first."""
         with self._lock:
             return self._groups.get(name)
@@ -133,7 +134,7 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-def settled(snapshot: Mapping[str, Any] | None, members: int) -> bool:
+def settled(snapshot: Json | None, members: int) -> bool:
     """Return whether a published group is stable, past its warm-up, and has that many members."""
     return (
         snapshot is not None

@@ -7,14 +7,13 @@ names exactly the culprits.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.finding import Blame
-
-FindingJson = Mapping[str, Any]
+from streaming.published.finding_json import microseconds
+from streaming.published.records import Json
 
 _CLOCK_TOLERANCE_US: Final = 50_000  # the fault and the frame that shows it get their times in different processes
 
@@ -41,7 +40,7 @@ class Truth:
 class Sighting(NamedTuple):
     """One published state of a finding, and when the demo read it."""
 
-    finding: FindingJson
+    finding: Json
     read_us: int
 
 
@@ -74,9 +73,9 @@ def judge(expected: ExpectedFinding, truth: Truth, sightings: Sequence[Sighting]
     return Verdict(False, nearest[0], None, nearest[1])
 
 
-def _mismatch(finding: FindingJson, expected: ExpectedFinding, truth: Truth, fact_us: int) -> str | None:
+def _mismatch(finding: Json, expected: ExpectedFinding, truth: Truth, fact_us: int) -> str | None:
     """Return why a finding of the right rule and group is not the expected one; None if it is."""
-    if micros(finding["opened_at"]) < fact_us - _CLOCK_TOLERANCE_US:
+    if microseconds(finding["opened_at"]) < fact_us - _CLOCK_TOLERANCE_US:
         return "opened before the fault"
     if finding["blame"] != expected.blame:
         return f"blames {finding['blame']}, not {expected.blame}"
@@ -91,7 +90,7 @@ def _mismatch(finding: FindingJson, expected: ExpectedFinding, truth: Truth, fac
     return None
 
 
-def names(finding: FindingJson, client_id: str) -> bool:
+def names(finding: Json, client_id: str) -> bool:
     """Return whether the finding names this client id, in its own field or as a whole word in its text."""
     if finding["client_id"] == client_id:
         return True
@@ -99,18 +98,12 @@ def names(finding: FindingJson, client_id: str) -> bool:
     return any(word.search(finding[text]) for text in ("summary", "observed"))
 
 
-def about_group(group: str, sightings: Iterable[Sighting]) -> list[FindingJson]:
+def about_group(group: str, sightings: Iterable[Sighting]) -> list[Json]:
     """Return the newest state of each finding about a group."""
     newest = {sighting.finding["id"]: sighting.finding for sighting in sightings if sighting.finding["group"] == group}
     return list(newest.values())
 
 
-def exit_status(verdicts: Iterable[Verdict], about_healthy: Sequence[FindingJson], *, healthy_seen: bool) -> int:
+def exit_status(verdicts: Iterable[Verdict], about_healthy: Sequence[Json], *, healthy_seen: bool) -> int:
     """Return 0 if every fault was found, and the monitor saw the healthy group and has no finding about it; else 1."""
     return 0 if all(verdict.found for verdict in verdicts) and not about_healthy and healthy_seen else 1
-
-
-def micros(iso: str) -> int:
-    """Return the microseconds since the epoch of an ISO 8601 time."""
-    moment = datetime.fromisoformat(iso)
-    return int(moment.timestamp()) * 1_000_000 + moment.microsecond

@@ -5,27 +5,31 @@ This module only renders the state that other modules collect.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from coordinator_model.wording import counted
 from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES, Scenario
 from streaming.demo.screen_state import Note, ScreenState, now_us
-from streaming.demo.verdicts import FindingJson, Sighting, Truth, Verdict, about_group, judge, micros
+from streaming.demo.verdicts import Sighting, Truth, Verdict, about_group, judge
+from streaming.published.records import Json, is_open, worst_findings
+from streaming.replay.timeline import COLOURS
+from streaming.terminal.tables import LastHour, board_table, board_widths, findings_table
 
-SEVERITY_STYLES: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
-_STATE_STYLES: Final = {"Stable": "green", "Empty": "dim", "Dead": "dim", "Unknown": "dim"}
-_MOVING: Final = "yellow"
 _FRAMES_PER_S: Final = 4
 _TITLE: Final = "bold"
-_HEADINGS: Final = 6  #: lines of the live view for the headings of findings and notes, and for spacing
+_HEADINGS: Final = 4  #: lines of the live view for the headings of findings and notes, and for spacing
+_FINDINGS_HEAD: Final = 2  #: lines of the table of findings above the first
 _WIDE: Final = 130  #: from this width in columns, the summary table has all its columns
 
 
@@ -43,7 +47,7 @@ class ScenarioOutcome(NamedTuple):
     """The content of the summary."""
 
     lines: Sequence[ScreenLine]
-    about_healthy: Sequence[FindingJson]
+    about_healthy: Sequence[Json]
     healthy: Mapping[str, Any] | None  #: newest snapshot of the healthy group
     findings: Sequence[Sighting]  #: the newest state of each
     pids: Mapping[str, Sequence[int]]  #: by client id, in the order started
@@ -74,18 +78,35 @@ class DemoScreen:
         self._live.stop()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines: Sequence[ScreenLine] = self._lines()
-        above = (self._heading(), Text(), troubles_table(lines), Text(), groups_table(self._screen_state, now_us()), Text())
-        used = sum(len(console.render_lines(part, options, pad=False)) for part in above)
-        left = options.max_height - used - _HEADINGS
-        notes = max(1, min(8, left // 3))
-        yield Group(
-            *above,
-            findings_table(self._screen_state.findings(), room=max(3, left - notes), width=options.max_width),
-            Text(),
-            Text("What the demo does", _TITLE),
-            *notes_lines(self._screen_state.notes()[-notes:]),
+        lines_of = partial(console.render_lines, options=options.update(height=None), pad=False)
+        findings = [sighting.finding for sighting in self._screen_state.findings()]
+        above = lines_of(
+            Group(
+                self._heading(), Text(), troubles_table(self._lines()), Text(), *self._groups(findings, options.max_width), Text()
+            )
         )
+        title, *listed = lines_of(
+            Group(
+                Text(f"Findings ({sum(map(is_open, findings))} open of {len(findings)})", _TITLE),
+                findings_table(findings, time.time()),
+            )
+        )
+        left = options.max_height - len(above) - _HEADINGS - _FINDINGS_HEAD
+        notes = max(1, min(8, left // 3))
+        newest = listed[_FINDINGS_HEAD:][-max(3, left - notes) :]
+        below = lines_of(Group(Text(), Text("What the demo does", _TITLE), *notes_lines(self._screen_state.notes()[-notes:])))
+        for line in [*above, title, *listed[:_FINDINGS_HEAD], *newest, *below]:
+            yield from line
+            yield Segment.line()
+
+    def _groups(self, findings: Sequence[Json], width: int) -> tuple[Text, Table]:
+        """The groups as the monitor publishes them, a line each."""
+        names = [HEALTHY_GROUP, *(trouble.expected.group for trouble in TROUBLES)]
+        known = [group for group in map(self._screen_state.group, names) if group is not None]
+        worst = worst_findings(findings)
+        hours = [LastHour(0, 0.0)] * len(known)
+        table = board_table(known, worst, hours, time.time(), widths=board_widths(known, worst, width), chosen=None)
+        return Text("Groups, as published by the monitor", _TITLE), table
 
     def _heading(self) -> RenderableType:
         passed_s = min((now_us() - self._began_us) / 1e6, self._duration_s)
@@ -129,76 +150,6 @@ def _standing(line: ScreenLine) -> Text:
     return Text("✘ not found", "red") if line.ended else Text("active", "yellow")
 
 
-def groups_table(screen_state: ScreenState, at_us: int) -> Table:
-    """Return a table with one row per group, as the monitor publishes it."""
-    names = [HEALTHY_GROUP, *(trouble.expected.group for trouble in TROUBLES)]
-    table = _table(
-        "Groups, as published by the monitor",
-        ("group", {}),
-        ("state", {"min_width": 19}),
-        ("for", {"justify": "right", "min_width": 6}),
-        ("generation", _RIGHT),
-        ("members", _RIGHT),
-        ("open", _RIGHT),
-        ("waits for", {"ratio": 1}),
-    )
-    for name in names:
-        snapshot = screen_state.group(name)
-        if snapshot is not None:
-            table.add_row(*_group_row(name, snapshot, at_us))
-    return table
-
-
-def _group_row(name: str, snapshot: Mapping[str, Any], at_us: int) -> list[RenderableType]:
-    state: str = snapshot["state"]
-    since = snapshot["state_since"]
-    owners = {member["member_id"]: member["client_id"] or member["member_id"] for member in snapshot["members"]}
-    remark = ", ".join(owners.get(id_, id_) for id_ in snapshot["waits_for"])
-    if snapshot["learning"] is not None:
-        remark = f"learning: {snapshot['learning']}"
-    waiting = bool(snapshot["waits_for"]) and snapshot["learning"] is None
-    return [
-        Text(name + (" (healthy)" if name == HEALTHY_GROUP else "")),
-        Text(state, _STATE_STYLES.get(state, _MOVING)),
-        "" if since is None else _age((at_us - micros(since)) / 1e6),
-        "" if snapshot["generation"] is None else str(snapshot["generation"]),
-        str(len(snapshot["members"])),
-        Text(str(snapshot["open_findings"]), "red" if snapshot["open_findings"] else "dim"),
-        Text(remark, "yellow" if waiting else "dim", overflow="ellipsis", no_wrap=True),
-    ]
-
-
-def findings_table(findings: Sequence[Sighting], *, room: int, width: int) -> Table:
-    """Return a table of the newest findings that fit into ``room`` lines; a summary may take several lines."""
-    table = _table(
-        f"Findings ({sum(sighting.finding['status'] != 'resolved' for sighting in findings)} open of {len(findings)})",
-        ("time", {}),
-        ("rule", {}),
-        ("severity", {"min_width": 8}),
-        ("status", {"min_width": 8}),
-        ("summary", {"ratio": 1}),
-    )
-    shown: list[tuple[RenderableType, ...]] = []
-    for sighting in reversed(findings):
-        finding = sighting.finding
-        room -= -(-len(finding["summary"]) // max(20, width - 44))
-        if room < 0:
-            break
-        over = finding["status"] == "resolved"
-        shown.append(
-            (
-                _local(micros(finding["opened_at"])),
-                finding["rule"],
-                Text(finding["severity"], SEVERITY_STYLES[finding["severity"]]),
-                Text("resolved", "green") if over else Text("open"),
-                Text(finding["summary"], "dim" if over else ""),
-            )
-        )
-    for row in reversed(shown):
-        table.add_row(*row)
-    return table
-
-
 def notes_lines(notes: Sequence[Note]) -> list[Text]:
     """Return one line per note."""
     return [Text.assemble((f"{_local(note.at_us)}   ", "dim"), note.text, overflow="ellipsis", no_wrap=True) for note in notes]
@@ -221,7 +172,7 @@ class Log:
         word = _word(new.finding)
         if before is not None and word == _word(before.finding):
             return
-        style = SEVERITY_STYLES.get(word, "green")
+        style = COLOURS.get(word, "green")
         self._line(new.read_us, Text.assemble((f"{word:<9} ", style), f"{new.finding['rule']} {new.finding['summary']}"))
 
     def _line(self, at_us: int, text: Text) -> None:
@@ -326,7 +277,7 @@ def outcome(lines: Sequence[ScreenLine], screen_state: ScreenState, took_s: floa
     )
 
 
-def _word(finding: FindingJson) -> str:
+def _word(finding: Json) -> str:
     return "resolved" if finding["status"] == "resolved" else str(finding["severity"])
 
 
@@ -353,10 +304,6 @@ def _table(title: str, *columns: tuple[str, Mapping[str, Any]]) -> Table:
 
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
-
-
-def _age(seconds: float) -> str:
-    return f"{max(0.0, seconds):.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def _local(at_us: int) -> str:

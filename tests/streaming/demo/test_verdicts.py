@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from coordinator_model.finding import Blame, Status
-from streaming.demo.verdicts import ExpectedFinding, Truth, about_group, exit_status, judge, micros, names
+from streaming.demo.verdicts import ExpectedFinding, Truth, about_group, exit_status, judge, names
+from streaming.published.finding_json import microseconds
 from tests.streaming.demo.findings import FACT_US, sighting
 
 ZOMBIE = ExpectedFinding(rule="G-01", group="shipping", blame=Blame.CLIENT, culprits=("shipping-worker-1",))
@@ -94,5 +95,5 @@ def test_exit_status_is_0_only_if_all_were_found_and_the_healthy_group_was_seen_
 
 
 def test_published_times_are_read_exactly():
-    assert micros(sighting().finding["opened_at"]) == FACT_US + 10_000_000
-    assert micros(sighting(opened_at_us=FACT_US + 999_999).finding["opened_at"]) == FACT_US + 999_999
+    assert microseconds(sighting().finding["opened_at"]) == FACT_US + 10_000_000
+    assert microseconds(sighting(opened_at_us=FACT_US + 999_999).finding["opened_at"]) == FACT_US + 999_999
