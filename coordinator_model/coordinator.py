@@ -187,11 +187,6 @@ class Coordinator:
             found.extend(open_findings.count_out(CATALOGUE, group.kind))
         return found
 
-    def next_deadline(self) -> int | None:
-        """Return the earliest capture time, in microseconds, at which something may fall due without another record."""
-        due = (self._scheduler.next_us(), self._own.due_us)
-        return min((due_us for due_us in due if due_us is not None), default=None)
-
     # ------------------------------------------------------------------------------------------------ results out
 
     def drain_dead_letters(self) -> list[DeadLetter]:

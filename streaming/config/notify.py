@@ -19,7 +19,6 @@ from streaming.config.maintenance import Day, Maintenance, Zone
 from streaming.config.patterns import Pattern
 
 GroupBy = Literal["finding", "group", "cluster"]
-TEMPLATES: Final = ("generic", "slack", "teams", "pagerduty")
 
 _URL: Final = re.compile(r"https?://[^/?#\s]+(?:[/?#]\S*)?")
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")

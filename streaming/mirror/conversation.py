@@ -122,7 +122,6 @@ class Conversation:
         self._announced: tuple[Client, str] | None = None  # by this connection itself
         self._groups: dict[str, None] = {}  # seen on this connection, in order
         self._next_number = 0
-        self._asks: Any = None  # what the newest request that was mirrored says, if it could be read
         self._waiting: deque[_Exchange] = deque()
         self._answered: _Exchange | None = None  # whose response is being read
         self._among_tokens = False
@@ -305,7 +304,7 @@ class Conversation:
     def _mirror_request(self, exchange: _Exchange, size: int, frame: bytes) -> _Exchange:
         key, version, correlation_id = exchange[:3]
         cut = size - len(frame)
-        body = self._asks = None if cut else _body(key, version, frame)
+        body = None if cut else _body(key, version, frame)
         held = key == _API_VERSIONS and len(self._held) < _HELD_AT_MOST
         named = _leading_group(key, version, frame) if body is None and cut else () if body is None else groups_named(body)
         if len(named) > 1:

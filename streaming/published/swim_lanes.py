@@ -14,9 +14,9 @@ from coordinator_model.events import RECONCILING, State
 from streaming.published.records import Json, member_name, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from streaming.published.page_state import GroupPast, StateChange
+    from streaming.published.page_state import GroupPast
 
 
 class Doing(StrEnum):
@@ -135,12 +135,6 @@ class Lane:
             last = self.bars[-1]
             self.bars[-1] = last._replace(to_s=max(at_s, last.from_s))
 
-    def doing_at(self, at_s: float) -> Doing | None:
-        for bar in reversed(self.bars):
-            if bar.from_s <= at_s and (bar.to_s is None or at_s < bar.to_s):
-                return bar.doing
-        return None
-
 
 @dataclass(slots=True, eq=False)
 class SwimLanes:
@@ -166,16 +160,6 @@ def swim_lanes(past: GroupPast) -> SwimLanes:
     elif past.changes and past.changes[-1].state == State.PREPARING:
         _wait_now(swim, {lane.key for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is not Doing.JOINING})
     return swim
-
-
-def state_at(changes: Iterable[StateChange], at_s: float) -> str:
-    """Return the state of a group at a moment, Unknown before the first that is known."""
-    state = State.UNKNOWN.value
-    for change in changes:
-        if change.at_s > at_s:
-            break
-        state = change.state
-    return state
 
 
 def _take(swim: SwimLanes, event: Json) -> None:

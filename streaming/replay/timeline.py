@@ -30,7 +30,6 @@ _NAMED: Final = 4  #: members that are named when many join at once
 _NOT_TOLD: Final = frozenset({"phase_ended", "told_to_rejoin", "member_synced", "member_served", "told_to_give_up", "gave_up"})
 """The line of the rebalance tells what they cost."""
 
-_CAUSES: Final = {NOT_SEEN: "its cause was not seen"}
 _STYLES: Final = {"rebalance_began": "yellow", "rebalance_finished": "green", "sight_lost": "red", "session_over": "red"}
 
 
@@ -119,7 +118,8 @@ def _joined(event: Json) -> str:
 def _began(event: Json) -> str:
     by = f", {_name(event)}" if _name(event) else ""
     reason = f" (“{event['reason']}”)" if event.get("reason") else ""
-    return f"Rebalance began: {_CAUSES.get(event['cause'], event['cause'])}{by}{reason}"
+    cause = "its cause was not seen" if event["cause"] == NOT_SEEN else event["cause"]
+    return f"Rebalance began: {cause}{by}{reason}"
 
 
 def _finished(event: Json) -> str:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streaming.published.records import duration
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -105,10 +103,6 @@ def clock(at_s: float, *, seconds: bool = True, tenths: bool = False) -> str:
     """Return the time of day, UTC."""
     text = datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S.%f")
     return text[:10] if tenths else text[:8] if seconds else text[:5]
-
-
-def span_name(span_s: float) -> str:
-    return duration(span_s).removesuffix(" 0 min")
 
 
 class Row(NamedTuple):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 
-from streaming.config.notify import TEMPLATES
+from streaming.config.notify import Webhook
 from streaming.kafka.topics import SetupError
 from streaming.notify.notification import Event, Links, Notification
 from streaming.notify.templating import Template, context, message_key, samples, shipped
@@ -27,6 +28,9 @@ def render(template: str, *notices: Notification) -> dict:
     )
     assert made.isascii() or made.decode()
     return json.loads(made)
+
+
+TEMPLATES = get_args(Webhook.model_fields["template"].annotation)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -33,8 +33,8 @@ def test_a_lane_has_a_bar_for_each_thing_a_member_does_and_a_mark_for_what_befel
 
 def test_who_is_refused_consumes_no_more():
     lane = swim_of(history.orders(), "orders").lanes["i\x00orders-1"]
-    assert lane.doing_at(NOW_S - 295) is Doing.CONSUMING
-    assert lane.doing_at(NOW_S - 285) is None
+    at = {at_s: [bar.doing for bar in lane.bars if bar.from_s <= at_s < (bar.to_s or NOW_S)] for at_s in (NOW_S - 295, NOW_S - 285)}
+    assert at == {NOW_S - 295: [Doing.CONSUMING], NOW_S - 285: []}
 
 
 def test_a_static_member_keeps_its_lane_through_all_its_ids():
