@@ -5,6 +5,7 @@ Time is explicit: every step says how much passes. ``ask`` sends a request and l
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from coordinator_model import wire
@@ -99,6 +100,16 @@ class Conversation:
         """Long enough for held findings to come out, short enough for no timer."""
         self.wait(600)
         self.tick()
+
+    def found_when_restored(self, at: Container[int] | None = None) -> list[Finding]:
+        """Return what a model finds in the records that is stored and restored before those at these indices; before all if None."""
+        model = Coordinator(topic="mirror", partition=0, settings=self.settings)
+        found: list[Finding] = []
+        for index, record in enumerate(self.records):
+            if at is None or index in at:
+                model = Coordinator.restore(model.snapshot(), settings=self.settings)
+            found += model.receive(record)
+        return found
 
     def client(self, name: str, broker: str = "1") -> Client:
         return Client(self, name, broker)

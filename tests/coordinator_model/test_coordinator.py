@@ -58,13 +58,7 @@ def test_the_troubled_conversation_is_troubled() -> None:
 
 @given(st.sets(st.integers(0, len(TROUBLED.records)), max_size=12))
 def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
-    model = Coordinator(topic="mirror", partition=0, settings=TROUBLED.settings)
-    found: list[Finding] = []
-    for index, record in enumerate(TROUBLED.records):
-        if index in cuts:
-            model = Coordinator.restore(model.snapshot(), settings=TROUBLED.settings)
-        found.extend(model.receive(record))
-    assert found == TROUBLED.findings
+    assert TROUBLED.found_when_restored(cuts) == TROUBLED.findings
 
 
 @given(st.integers(0, len(TROUBLED.records) - 1), st.integers(1, 40))

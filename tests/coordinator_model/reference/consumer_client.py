@@ -17,7 +17,6 @@ from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS, World
 
 Library = Literal["java", "librdkafka", "franz-go"]
 SUPERVISED_US = 8 * SECOND
-FATAL = frozenset({-1, 30, 35, 42, 69, 81, 82, 111, 112, 128})
 
 TOPIC_NAMES: dict[str, str] = {}
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
+from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic import assignment_checks
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
@@ -882,10 +881,4 @@ def test_the_troubled_conversation_is_troubled() -> None:
 
 @given(st.sets(st.integers(0, len(TROUBLED.records)), max_size=12))
 def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
-    model = Coordinator(topic="mirror", partition=0, settings=TROUBLED.settings)
-    found: list[Finding] = []
-    for index, record in enumerate(TROUBLED.records):
-        if index in cuts:
-            model = Coordinator.restore(model.snapshot(), settings=TROUBLED.settings)
-        found.extend(model.receive(record))
-    assert found == TROUBLED.findings
+    assert TROUBLED.found_when_restored(cuts) == TROUBLED.findings

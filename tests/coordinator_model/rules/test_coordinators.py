@@ -1089,13 +1089,7 @@ def test_snapshots_at_any_point_give_identical_findings(talk: Conversation) -> N
     ask_heartbeat(talk, clients[0])
     talk.wait(40_000)
     assert {"C-01", "C-05", "C-06", "C-08", "C-09", "C-10", "C-11", "C-12"} <= set(talk.rules())
-    model = Coordinator(topic="mirror", partition=0, settings=talk.settings)
-    found = []
-    for record in talk.records:
-        if record.kind is not Kind.TICK:
-            model = Coordinator.restore(model.snapshot(), settings=talk.settings)
-        found.extend(model.receive(record))
-    assert found == talk.findings
+    assert talk.found_when_restored() == talk.findings
 
 
 def test_C_02_takes_no_heartbeat_of_a_member_that_waits_itself_for_a_sign_that_no_phase_is_on(talk: Conversation) -> None:

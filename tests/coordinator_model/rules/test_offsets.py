@@ -11,7 +11,6 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.trackers.offsets import HOLDINGS_KEPT, KEPT
 from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
-from coordinator_model.wire.record import Kind
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 from tests.coordinator_model.rules.offsets import SIMPLE, give, transactional
@@ -1033,13 +1032,7 @@ def test_snapshots_at_any_point_give_identical_findings(talk: Conversation) -> N
         transactional(talk, b, error=25, generation_id_or_member_epoch=4, member_id=b.member_id)
         talk.wait(3_000)
     assert {"O-01", "O-03", "O-04", "O-05", "O-06", "O-07", "O-08", "O-09"} <= set(talk.rules())
-    model = Coordinator(topic="mirror", partition=0, settings=talk.settings)
-    found = []
-    for record in talk.records:
-        if record.kind is not Kind.TICK:
-            model = Coordinator.restore(model.snapshot(), settings=talk.settings)
-        found.extend(model.receive(record))
-    assert found == talk.findings
+    assert talk.found_when_restored() == talk.findings
 
 
 # ---------------------------------------------------------------------------------------------------- TxnOffsetCommit

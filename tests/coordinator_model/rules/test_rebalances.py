@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.base import who
 from coordinator_model.rules.waiting import processed_since
@@ -396,12 +395,7 @@ def test_what_was_given_up_survives_a_restart(talk: Conversation, *, answers_see
         asked.client.member_id = f"b-{number}"
         talk.joined(asked, generation=4, leader=a, roster=[])
     live(talk, [a, b], 20)
-    model = Coordinator(topic="mirror", partition=0, settings=talk.settings)
-    found = []
-    for record in talk.records:
-        model = Coordinator.restore(model.snapshot(), settings=talk.settings)
-        found.extend(model.receive(record))
-    assert found == talk.findings
+    assert talk.found_when_restored() == talk.findings
 
 
 def test_R_05_names_a_static_member_that_never_learned_its_id(talk: Conversation) -> None:
