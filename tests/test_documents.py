@@ -1,4 +1,4 @@
-"""The documents: each link leads somewhere, and each command that they name exists."""
+"""The documents: each link leads somewhere, and each command, file and function that they name exists."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from streaming.cli import _COMMANDS
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for folder in (".", "docs", "checkpoints") for path in (ROOT / folder).glob("*.md"))
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
+PATH = re.compile(r"`([\w./-]+(?:\.py|/))`")
+FUNCTION = re.compile(r"`(\w+)\(\)`")
 COMMAND = re.compile(r"(?:^|`|\| |    )(?:[^\s=]*/)?rebalance-monitor (?:\[|([a-z]+))", re.MULTILINE)
 
 
@@ -40,3 +42,16 @@ def test_each_command_that_a_document_names_exists(document):
 def test_each_command_is_in_a_document():
     text = "\n".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
     assert {name for name in _COMMANDS if f"rebalance-monitor {name}" not in text} == set()
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_each_file_and_function_that_shows_the_way_exists(document):
+    """A file is named from any folder on: ``handlers/heartbeat.py``."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    files = [
+        path for folder in ("coordinator_model", "streaming", "tests", "deploy", "docs") for path in (ROOT / folder).rglob("*.py")
+    ]
+    there = {f"/{path.relative_to(ROOT)}" for path in files} | {f"/{path.parent.relative_to(ROOT)}/" for path in files}
+    assert [path for path in PATH.findall(text) if not any(one.endswith(f"/{path}") for one in there)] == []
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    assert [name for name in FUNCTION.findall(text) if f"def {name}(" not in code] == []
