@@ -61,6 +61,7 @@ class MonitorProcess:
                     "log_file": str(self.folder / "log"),
                     "jvm_options": SHORT_LIVED_JVM,
                     "wait_for_records": 0,
+                    "trigger_ms": 500,  # half as many batches as by default: they take the cores from the tests beside
                 },
                 "quality": {"trigger_s": 1, "docs": str(self.folder / "docs")},
                 "model": {"silence_ms": SETTINGS.silence_ms, "reorder_window_ms": SETTINGS.reorder_window_ms},

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.real
 
 TOPIC = "job-mirror"
 PARTITIONS = 3
+LIMIT = 2500  #: records a batch
 START_US = 1_700_000_000_000_000
 GARBAGE = [
     (0, None, b"no envelope at all", None),
@@ -93,8 +94,9 @@ def expected(mirror):
 
 @pytest.fixture(scope="module")
 def undisturbed(broker, mirror, tmp_path_factory):
-    """A monitor that has read the whole topic and still runs."""
-    monitor = Monitor(tmp_path_factory.mktemp("job"), broker.internal, "undisturbed").start()
+    """A monitor that has read the whole topic, which is ten times what a batch may hold, and still runs."""
+    folder = tmp_path_factory.mktemp("job")
+    monitor = Monitor(folder, broker.internal, "undisturbed", job={"max_records_per_batch": LIMIT}).start()
     try:
         monitor.wait_until_read(mirror[1])
         yield monitor
@@ -107,6 +109,12 @@ def test_the_job_finds_what_the_model_finds(undisturbed, expected):
     groups = undisturbed.topic("groups")
     assert {f"c1/group-{number}" for number in range(30)} <= set(groups)
     assert groups["c1/group-7"]["generation"] == 1
+
+
+def test_a_backlog_is_read_in_bounded_batches(undisturbed):
+    """Long past by the wall clock, it raises nothing else, as the test before shows."""
+    told = [json.loads(message.value()) for message in raw_topic(undisturbed.bootstrap, "undisturbed-status")]
+    assert 0 < max(status["records"] for status in told if "partition" in status) <= LIMIT
 
 
 def test_events_come_as_they_do_without_spark_and_are_kept_for_days(undisturbed, mirror):
@@ -210,23 +218,6 @@ def test_sigterm_ends_it_in_good_order(undisturbed):
     assert undisturbed.stop() == 0
     assert undisturbed.said[-1].endswith("stopped\n")
     assert not [line for line in undisturbed.said if "Traceback" in line or " WARN " in line]
-
-
-def test_a_backlog_is_read_in_bounded_batches_and_raises_nothing_that_live_reading_does_not(broker, mirror, undisturbed, tmp_path):
-    """Ten times what a batch may hold, long past by the wall clock: nobody is called stuck, and memory hangs on the limit alone."""
-    _, ends = mirror
-    limit = 2500
-    monitor = Monitor(tmp_path, broker.internal, "late", job={"max_records_per_batch": limit, "trigger_ms": 0}, quality=WITHOUT)
-    try:
-        monitor.start().wait_until_read(ends)
-        # The status may be readable a moment before the findings of the same batch: they are in other topics.
-        wanted = undisturbed.model_findings()
-        wait_for(lambda: monitor.model_findings() == wanted, "it has found what the undisturbed one found")
-        told = [json.loads(message.value()) for message in raw_topic(broker.internal, "late-status")]
-        assert 0 < max(status["records"] for status in told if "partition" in status) <= limit
-        assert monitor.stop() == 0
-    finally:
-        monitor.kill()
 
 
 def times_said_starting(broker, name) -> int:

@@ -18,8 +18,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 
-from streaming.config.settings import Job, load
-from streaming.config.spark import Spark
+from streaming.config.settings import SHORT_LIVED_JVM, load
 from streaming.demo.broker import Broker
 from streaming.kafka.topics import SILENT_LOGGER, SetupError
 from streaming.spark import checkpoint, job
@@ -39,6 +38,19 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(START_UP_S)]
 
 TOPIC = "mirror"
 PARTITIONS, GROWN = 2, 3
+OPTIONS = (
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "interceptor.classes",
+    "key.deserializer",
+    "value.deserializer",
+    "key.serializer",
+    "value.serializer",
+    "max.poll.records",
+    "client.id",
+    "group.id",
+    "isolation.level",
+)  #: the first seven are not for Spark's Kafka source
 
 
 class World:
@@ -195,42 +207,6 @@ def test_a_disk_of_12_mb_is_refused_in_a_sentence(world: World, tmp_path: Path) 
     )
 
 
-def test_what_sparks_kafka_source_refuses_is_refused_by_the_configuration_too(tmp_path: Path) -> None:
-    """All that is on the list is really refused, and what is not on it by chance is not."""
-    session = spark.open_session(Job(checkpoint=tmp_path / "checkpoint", log_file=tmp_path / "log"), Spark())
-    options = [
-        "auto.offset.reset",
-        "enable.auto.commit",
-        "interceptor.classes",
-        "key.deserializer",
-        "value.deserializer",
-        "key.serializer",
-        "value.serializer",
-        "max.poll.records",
-        "client.id",
-        "group.id",
-        "isolation.level",
-    ]
-    refused = set()
-    try:
-        for option in options:
-            file = tmp_path / "monitor.toml"
-            file.write_text("[kafka]\nbootstrap_servers = '127.0.0.1:1'\n")
-            config = load(file)
-            unchecked = config.model_copy(update={"kafka": config.kafka.model_copy(update={"spark_options": {option: "1"}})})
-            try:
-                job.records(session, unchecked, {"subscribe": TOPIC}, max_records=1)
-                if option.endswith(".serializer"):
-                    rows = session.range(1).selectExpr("'x' as value")
-                    rows.write.format("kafka").options(**unchecked.kafka.for_spark()).option("topic", "x").save()
-            except Exception as error:  # whatever Spark raises
-                assert option in spark.said_by(error)  # noqa: PT017 - the others must not raise
-                refused.add(option)
-    finally:
-        spark.close_session(session)
-    assert refused == set(options[:7])
-
-
 def test_a_jvm_that_does_not_start_for_an_option_says_which(world: World) -> None:
     world.monitor.set(job={"jvm_options": "-XX:+NoSuchThing", "checkpoint": str(world.monitor.folder / "checkpoint")})
     command = [sys.executable, "-m", "streaming.cli", "run", "--config", str(world.monitor.config)]
@@ -239,27 +215,56 @@ def test_a_jvm_that_does_not_start_for_an_option_says_which(world: World) -> Non
     assert ended.stderr == "error: job.jvm_options: Java does not start with them: Unrecognized VM option 'NoSuchThing'\n"
 
 
-def test_a_query_that_cannot_start_is_a_sentence_with_sparks_reason(tmp_path: Path) -> None:
-    """The reason is asked for while there is a JVM to ask."""
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], str]:
+    """The options that Spark's Kafka source or sink refuses, and what a supervisor says of a query that has one of them."""
+    folder = tmp_path_factory.mktemp("refusals")
+    file = folder / "monitor.toml"
+    file.write_text(
+        "[kafka]\nbootstrap_servers = '127.0.0.1:1'\n"
+        f"[job]\ncheckpoint = '{folder}'\nlog_file = '{folder / 'log'}'\njvm_options = '{SHORT_LIVED_JVM}'\n"
+    )
+    config = load(file)
+    refused: set[str] = set()
+
+    def records(session: SparkSession, option: str) -> None:
+        unchecked = config.model_copy(update={"kafka": config.kafka.model_copy(update={"spark_options": {option: "1"}})})
+        job.records(session, unchecked, {"subscribe": TOPIC}, max_records=1)
+        if option.endswith(".serializer"):
+            rows = session.range(1).selectExpr("'x' as value")
+            rows.write.format("kafka").options(**unchecked.kafka.for_spark()).option("topic", "x").save()
 
     def start(session: SparkSession) -> StreamingQuery:
+        for option in OPTIONS:
+            try:
+                records(session, option)
+            except Exception as error:  # whatever Spark raises
+                assert option in spark.said_by(error)  # noqa: PT017 - the others must not raise
+                refused.add(option)
         options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": TOPIC, "kafka.auto.offset.reset": "earliest"}
         rows = session.readStream.format("kafka").options(**options).load()
-        return rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "query")).start()
+        return rows.writeStream.format("noop").option("checkpointLocation", str(folder / "query")).start()
 
-    file = tmp_path / "monitor.toml"
-    file.write_text(
-        f"[kafka]\nbootstrap_servers = '127.0.0.1:1'\n[job]\ncheckpoint = '{tmp_path}'\nlog_file = '{tmp_path / 'log'}'\n"
-    )
-    with (tmp_path / "lock").open("w") as lock:
-        supervisor = Supervisor(load(file), lock=lock.fileno(), tell=print)
+    with (folder / "lock").open("w") as lock:
+        supervisor = Supervisor(config, lock=lock.fileno(), tell=print)
         supervisor.add_lane(start)
         try:
-            with pytest.raises(SetupError) as refused:
+            with pytest.raises(SetupError) as said:
                 supervisor.start()
         finally:
             supervisor.stop()
-    said = str(refused.value)
+    return refused, str(said.value)
+
+
+def test_what_sparks_kafka_source_refuses_is_refused_by_the_configuration_too(refusals: tuple[set[str], str]) -> None:
+    """All that is on the list is really refused, and what is not on it by chance is not."""
+    refused, _ = refusals
+    assert refused == set(OPTIONS[:7])
+
+
+def test_a_query_that_cannot_start_is_a_sentence_with_sparks_reason(refusals: tuple[set[str], str]) -> None:
+    """The reason is asked for while there is a JVM to ask."""
+    _, said = refusals
     assert said.startswith("the findings query of lane 0 does not start: ")
     assert "auto.offset.reset" in said
     assert len(said.splitlines()) == 1

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 from streaming.commands.config import config
 from streaming.commands.run import run
-from streaming.config.settings import Topics
+from streaming.config.settings import SHORT_LIVED_JVM, Topics
 from streaming.demo.broker import HOST, Broker
 from streaming.kafka.required_rights import MONITOR, TAP, topic_needs
 from streaming.kafka.topics import SetupError
@@ -123,7 +123,7 @@ def written(secured, tmp_path, monkeypatch):
         }
         keys = "".join(f"{key} = {json.dumps(value)}\n" for key, value in kafka.items() if value is not None)
         file = tmp_path / "monitor.toml"
-        file.write_text(f"[kafka]\n{keys}{more}")
+        file.write_text(f"[kafka]\n{keys}[job]\njvm_options = '{SHORT_LIVED_JVM}'\n{more}")
         return file
 
     return write
