@@ -27,30 +27,16 @@ LISTENERS = {"CERTIFIED": "SSL", "SCRAM": "SASL_SSL"}
 ANYTHING = "*"
 
 
-class SecuredCluster:
-    """The brokers, and what an administrator does with them."""
+class Administrator:
+    """What an administrator does with users and rights."""
 
-    def __init__(self, cluster: Cluster, authority: Authority) -> None:
-        self.cluster = cluster
-        self.authority = authority
-        self.admin = AdminClient({"bootstrap.servers": cluster.internal})
+    def __init__(self, bootstrap: str) -> None:
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
 
-    def bootstrap(self, listener: str) -> str:
-        return ",".join(broker.address(listener) for broker in self.cluster.brokers)
-
-    def add_user(self, user: str) -> dict[str, str]:
-        """Make a user with a password; gives the properties of its clients."""
+    def set_password(self, user: str, password: str) -> None:
         how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        asked = self.admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, how, PASSWORD.encode())])
+        asked = self.admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, how, password.encode())])
         asked[user].result(60)
-        return {
-            "bootstrap.servers": self.bootstrap("SCRAM"),
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "SCRAM-SHA-512",
-            "sasl.username": user,
-            "sasl.password": PASSWORD,
-            "ssl.ca.location": str(self.authority.certificate),
-        }
 
     def grant(self, user: str, operation: str, kind: ResourceType, name: str) -> None:
         rule = AclBinding(kind, name, _LITERAL, f"User:{user}", "*", AclOperation[operation.upper()], AclPermissionType.ALLOW)
@@ -70,6 +56,30 @@ class SecuredCluster:
         return {
             (rule.principal.removeprefix("User:"), rule.operation.name.capitalize(), rule.restype.name.lower(), rule.name)
             for rule in self.admin.describe_acls(everything).result(60)
+        }
+
+
+class SecuredCluster(Administrator):
+    """The brokers, and what an administrator does with them."""
+
+    def __init__(self, cluster: Cluster, authority: Authority) -> None:
+        super().__init__(cluster.internal)
+        self.cluster = cluster
+        self.authority = authority
+
+    def bootstrap(self, listener: str) -> str:
+        return ",".join(broker.address(listener) for broker in self.cluster.brokers)
+
+    def add_user(self, user: str) -> dict[str, str]:
+        """Make a user with a password; gives the properties of its clients."""
+        self.set_password(user, PASSWORD)
+        return {
+            "bootstrap.servers": self.bootstrap("SCRAM"),
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": user,
+            "sasl.password": PASSWORD,
+            "ssl.ca.location": str(self.authority.certificate),
         }
 
 

@@ -11,17 +11,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
+from confluent_kafka.admin import ResourceType
 from typer.testing import CliRunner
 
 from streaming.commands.config import config
@@ -35,6 +25,7 @@ from streaming.quality.suite import DEFAULT_SUITE
 from tests.certificates import Authority
 from tests.processes import started
 from tests.real.harness import raw_topic, wait_for
+from tests.real.secured import Administrator
 from tests.real.traffic import Group, breach, tick
 
 pytestmark = pytest.mark.real
@@ -44,11 +35,8 @@ PASSWORD, KEY_PASSWORD = "correct-horse-battery-staple", "on-top-of-the-key"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 PLAIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_monitor="{PASSWORD}";'
 RIGHTS = {
-    **{
-        process: [(topic, AclOperation[operation.upper()]) for topic, operation in topic_needs(process, Topics())]
-        for process in (MONITOR, TAP)
-    },
-    "reader": [("rebalance-mirror", AclOperation.DESCRIBE)],
+    **{process: list(topic_needs(process, Topics())) for process in (MONITOR, TAP)},
+    "reader": [("rebalance-mirror", "describe")],
 }
 
 
@@ -77,26 +65,17 @@ def secured(tmp_path_factory):
             }
     with Broker(listeners=dict.fromkeys(listeners, "SASL_SSL"), properties=properties) as broker:
         broker.create_topic("rebalance-mirror", 2)
-        admin = AdminClient({"bootstrap.servers": broker.internal})
-        _grant(admin)
+        administrator = Administrator(broker.internal)
+        for user, granted in RIGHTS.items():
+            administrator.set_password(user, PASSWORD)
+            for topic, operation in granted:
+                administrator.grant(user, operation, ResourceType.TOPIC, topic)
         yield SimpleNamespace(
             broker=broker,
             authority=authority,
             stranger=stranger,
             client=authority.identity("monitor", password=KEY_PASSWORD),
         )
-
-
-def _grant(admin: AdminClient) -> None:
-    how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    users = [UserScramCredentialUpsertion(user, how, PASSWORD.encode()) for user in RIGHTS]
-    rules = [
-        AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
-        for user, granted in RIGHTS.items()
-        for topic, operation in granted
-    ]
-    for done in (*admin.alter_user_scram_credentials(users).values(), *admin.create_acls(rules).values()):
-        done.result(30)
 
 
 @pytest.fixture
