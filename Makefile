@@ -29,14 +29,14 @@ export PYTHON
 demo: setup ## Start a real Kafka, inject faults into its groups, and show which the monitor finds
 	@$(BIN)/rebalance-monitor demo $(ARGS)
 
-# Of what is tried with random input, a sample; see tests/mills.py.
-SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --dist loadfile -m "not long and not mill"
+# Of what is tried with random input, a sample; see tests/samples.py.
+SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --dist loadfile -m "not long and not exhaustive"
 
 .PHONY: test test-all quick
 test: setup ## Run the tests (PYTHON=python3.13 with that Python); eleven minutes on two cores
 	@$(SAMPLE) $(ARGS)
 
-test-all: setup ## The same with the mills whole, and short runs of the laboratory and of the kills, as CI does
+test-all: setup ## The same with all cases, and short runs of the laboratory and of the kills, as CI does
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not lab" $(ARGS)
 
 quick: .venv/.tools ## The tests of the model alone, without Java and Spark, in two minutes
@@ -45,7 +45,7 @@ quick: .venv/.tools ## The tests of the model alone, without Java and Spark, in 
 .PHONY: coverage
 coverage: .venv/.tools ## How much of the model its own tests run; fails below the floor in pyproject.toml
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not long and not mill" tests/coordinator_model \
+	@$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not long and not exhaustive" tests/coordinator_model \
 	    tests/test_golden.py tests/test_layers.py $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report --skip-covered --include "coordinator_model/*"

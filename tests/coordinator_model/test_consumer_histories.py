@@ -52,7 +52,7 @@ def test_snapshots_anywhere_give_identical_findings(plan: Plan, cuts: list[float
     lives.assert_restarts_change_nothing(plan.run(), cuts)
 
 
-@pytest.mark.mill
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 def test_an_unlawful_act_is_found_whenever_it_can_be_known(act: type[Unlawful]) -> None:
     lawful = plans(

@@ -49,7 +49,7 @@ def test_snapshots_anywhere_give_identical_findings(kind: str) -> None:
     lived()
 
 
-@pytest.mark.mill
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "act"),
     [("share", act) for act in SHARE_ACTS] + [("streams", act) for act in STREAMS_ACTS],

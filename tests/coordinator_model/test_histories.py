@@ -26,7 +26,7 @@ def test_a_lawful_life_has_no_error(plan: Plan) -> None:
     lives.assert_no_error("classic", plan.run())
 
 
-@pytest.mark.mill
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 def test_an_unlawful_act_is_found_whenever_it_can_be_known(act: type[Unlawful]) -> None:
     lawful = plans(

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model.coordinator import Coordinator
 from tests.coordinator_model.random_frames import Wire
-from tests.mills import sampled
+from tests.samples import sampled
 
 CONVERSATIONS = 2
 RECORDS = 400

@@ -14,7 +14,7 @@ from coordinator_model.groups.epochs import stored
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.group import Group
 from tests.coordinator_model import restored
-from tests.mills import sampled
+from tests.samples import sampled
 
 RECORDS = 800
 

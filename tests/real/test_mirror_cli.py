@@ -21,9 +21,9 @@ from coordinator_model.wire.record import Kind
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
-from tests.mills import sampled
 from tests.needs import path_of
 from tests.processes import started
+from tests.samples import sampled
 from tests.streaming.mirror.captured_consumer import life
 from tests.streaming.mirror.wires import Segment, pcap
 

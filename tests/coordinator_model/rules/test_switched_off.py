@@ -65,5 +65,5 @@ def must_fail(test: Test, rule: Rule, *, speaks: bool) -> Test:
 
 for _number, (_name, _rule, _speaks, _test) in enumerate(functions_of_rules()):
     _must_fail = must_fail(_test, _rule, speaks=_speaks)
-    _must_fail = _must_fail if _number % 20 == 0 else pytest.mark.mill(_must_fail)
+    _must_fail = _must_fail if _number % 20 == 0 else pytest.mark.exhaustive(_must_fail)
     globals()[f"{_name}_of_{_rule.id.replace('-', '_')}"] = _must_fail  # where pytest looks for tests

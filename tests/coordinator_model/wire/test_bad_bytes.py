@@ -18,7 +18,7 @@ from coordinator_model.wire.encoder import varint
 from coordinator_model.wire.layouts import LAYOUTS, REQUESTS, RESPONSES
 from tests.coordinator_model.wire.frames import OracleFrame, fixtures, names
 from tests.coordinator_model.wire.fuzz_decode import TARGETS, check_any_bytes
-from tests.mills import sampled
+from tests.samples import sampled
 
 HEARTBEAT = wire.HeartbeatRequest(group_id="billing", generation_id=7, member_id="billing-1-0b7f", group_instance_id="i-1")
 

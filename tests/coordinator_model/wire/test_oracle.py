@@ -111,7 +111,7 @@ def test_the_kept_frames_hold_what_is_hard():
     assert any("größe" in str(frame.value) for frame in large)
 
 
-@pytest.mark.mill
+@pytest.mark.exhaustive
 def test_a_new_seed_gives_frames_that_decode_and_encode_as_well():
     path_of("javac")
     try:

@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from coordinator_model.wire.layouts import LAYOUTS
-from tests.mills import sampled
+from tests.samples import sampled
 
 KNOWN = {
     "kio": {

@@ -28,7 +28,7 @@ from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.groups.classic.old_clients import MISLABELLED, life_with
 from tests.golden import transcript
-from tests.mills import sampled
+from tests.samples import sampled
 
 WORDS_OF_THE_PROTOCOL = {"connect", "cooperative", "share", "streams"}
 """Names of groups that are parts of the names of protocol types, assignors and features."""

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from streaming.mirror.rewriting.answers import AnswerRewriter
 from streaming.mirror.rewriting.walk import API_VERSIONS, KNOWN, LAYOUTS, UnrewritableError
-from tests.mills import sampled
 from tests.needs import path_of
 from tests.oracle.make_frames import ANSWER_KEYS, ANSWERS, OracleError, load_fixtures, read_responses, run_oracle
+from tests.samples import sampled
 
 HOST = "tap-{}.example"
 KEYS = {layout.name: key for key, layout in LAYOUTS.items()}

@@ -20,7 +20,7 @@ from streaming.published.page_state import PageState
 from streaming.published.source import read_file
 from streaming.traces.trace_events import trace_events
 from tests.golden import transcript
-from tests.mills import sampled
+from tests.samples import sampled
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
 

@@ -42,7 +42,7 @@ from tests.coordinator_model.groups.classic.table_cases import (
 from tests.coordinator_model.reference import history
 from tests.coordinator_model.reference.history import plans
 from tests.coordinator_model.reference.observed import Case, ObservedCoordinator
-from tests.mills import sampled
+from tests.samples import sampled
 
 APIS = (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP, OFFSET_COMMIT, TXN_OFFSET_COMMIT, DELETE_GROUPS)
 

@@ -10,7 +10,7 @@ from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, LEAVE_GROUP
 from tests import cells
 from tests.coordinator_model.groups.classic.verdict_cases import APIS, SCENES, Scene, disagreements, probes, unlawful
-from tests.mills import sampled
+from tests.samples import sampled
 
 SAMPLE = [scene for scene in SCENES if scene.name == "settled"]
 
@@ -21,7 +21,7 @@ def test_an_answer_is_unlawful_exactly_where_the_reference_gives_it_at_no_possib
     assert list(disagreements(scene, api_key)) == []
 
 
-@pytest.mark.mill
+@pytest.mark.exhaustive
 def test_what_frames_show_makes_more_answers_unlawful() -> None:
     """Else each scene could find nothing at all, and agree with a reference that is asked in vain."""
     count = {scene.name: sum(len(unlawful(scene, probe)) for api_key in APIS for probe in probes(api_key)) for scene in SCENES}
@@ -33,7 +33,7 @@ def test_what_frames_show_makes_more_answers_unlawful() -> None:
     assert count["still a member later"] > count["settled"] + 100
 
 
-@pytest.mark.mill
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("row", TABLE.rows, ids=lambda row: row.name)
 def test_each_row_is_missed_when_it_is_removed(row: Row) -> None:
     """``make cells`` changes every cell; this is its coarsest part."""
@@ -41,7 +41,7 @@ def test_each_row_is_missed_when_it_is_removed(row: Row) -> None:
     assert cells.is_equivalent(change) or cells.is_noticed_by_reference(change) or cells.is_noticed_by_verdicts(change)
 
 
-@pytest.mark.mill
+@pytest.mark.exhaustive
 def test_a_changed_table_is_put_back() -> None:
     change = cells.Change(TABLE.rows[0], cells.REMOVED, None)
     with cells.changed_table(change):

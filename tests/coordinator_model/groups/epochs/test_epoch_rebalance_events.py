@@ -14,7 +14,7 @@ from tests.coordinator_model.epochs import foo
 from tests.coordinator_model.groups.epochs.timed import Timed
 from tests.coordinator_model.streams import Streams
 from tests.golden import transcript
-from tests.mills import sampled
+from tests.samples import sampled
 
 
 def at_s(second: str) -> str:

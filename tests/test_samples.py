@@ -1,15 +1,15 @@
-"""What ``make test`` takes of a mill."""
+"""What ``make test`` takes of many cases."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.mills import sampled
+from tests.samples import sampled
 
 
-def test_all_cases_but_the_sample_are_in_the_mill():
+def test_all_cases_but_the_sample_are_exhaustive():
     found = [(one.values, [mark.name for mark in one.marks]) for one in sampled(range(4), [0, 3])]
-    assert found == [((0,), []), ((1,), ["mill"]), ((2,), ["mill"]), ((3,), [])]
+    assert found == [((0,), []), ((1,), ["exhaustive"]), ((2,), ["exhaustive"]), ((3,), [])]
 
 
 def test_a_sample_of_no_case_is_refused():
