@@ -29,6 +29,9 @@ export PYTHON
 demo: setup ## Start a real Kafka, inject faults into its groups, and show which the monitor finds
 	@$(BIN)/rebalance-monitor demo $(ARGS)
 
+# Tests start Python some hundreds of times: it keeps what it compiles, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Of what is tried with random input, a sample; see tests/samples.py.
 SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --dist loadfile -m "not long and not exhaustive"
 

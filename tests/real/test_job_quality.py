@@ -14,7 +14,6 @@ from streaming.demo.broker import HOST, Broker, free_port
 from streaming.mirror.producer import create_topic
 from streaming.quality.frame_rows import Describer, to_frame
 from streaming.quality.suite import load
-from streaming.quality.validation import Validator
 
 pytestmark = pytest.mark.real
 
@@ -61,6 +60,8 @@ def converse(address: str) -> None:
 
 
 def test_what_the_tap_mirrors_of_real_clients_passes(tmp_path):
+    from streaming.quality.validation import Validator  # Great Expectations, which every process that collects tests would import
+
     port = free_port()
     with Broker(advertised={"PLAINTEXT": f"{HOST}:{port}"}) as broker:
         broker.create_topic("data", 2)
