@@ -14,7 +14,6 @@ from coordinator_model.finding import (
     CRITICAL,
     ERROR,
     HEURISTIC,
-    INFO,
     OPERATOR,
     WARNING,
 )
@@ -287,32 +286,6 @@ def E_22(group: EpochGroupData) -> Iterator[Due]:
         )
 
     yield Due(group.mixed_since_us + _MIXED_US, "", WARNING, describe)
-
-
-@rule("group converted", INFO, CERTAIN, OPERATOR, quiet_times=60)
-def P_12(group: GroupModel[Any], migrated: Migrated) -> Breach:
-    """The group is being migrated between the classic and the consumer protocol: other rules judge it from here on.
-
-    Condition: In a group that was seen to be of one type a member was admitted under the protocol of another; or a JoinGroup
-        success names no leader, or one again.
-    Expected: A migration that was planned.
-    Action: None if it was planned. If not, look at group.protocol of the client named, and at group.consumer.migration.policy.
-    False alarms: None known.
-    """
-    number = "" if migrated.number_before is None else f" at {_number(migrated.before)} {migrated.number_before}"
-    member = "" if migrated.member_id is None else f" by member {migrated.member_id}"
-    outcome = "its members are followed on" if migrated.after != "classic" else "its members join again"
-    return Breach(
-        "",
-        f"Group {group.name} was converted from the {migrated.before} type{number} to the {migrated.after} type{member}; {outcome}.",
-        f"a success that only a group of the {migrated.after} type gives",
-        (migrated.frame,),
-        member_id=migrated.member_id,
-    )
-
-
-def _number(kind: str) -> str:
-    return "generation" if kind == "classic" else "epoch"
 
 
 RULES = (E_06, E_09, E_10, E_11, E_19, E_20, E_21, E_22)

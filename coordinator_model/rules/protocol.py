@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, INFO, WARNING
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, INFO, OPERATOR, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.trackers.assignments import Failed, SyncAnswered, SyncAsked, Unparsable
@@ -21,13 +21,14 @@ from coordinator_model.groups.classic.trackers.plans import (
     joined_protocol,
     strange_protocol,
 )
+from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspects
 from coordinator_model.rules.base import Breach, Due, Matter, Rule, about_one, admission, rule, sender_text, timer_rule, who
 from coordinator_model.rules.epoch_checks import impossible_answer
-from coordinator_model.rules.epoch_members import P_12
 from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04, P_05, P_06, P_11
 from coordinator_model.rules.unlawful import leaves_or_loads, rules_of
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
@@ -249,6 +250,32 @@ def P_10(group: ClassicGroup) -> Iterator[Due]:
         return Breach("", f"Timeouts in group {group.name} are odd: {said}.", "; ".join(notes), admission(odd[0]), **about_one(odd))
 
     yield Due(max(member.joined_us for member in members), "", severity, describe)
+
+
+@rule("group converted", INFO, CERTAIN, OPERATOR, quiet_times=60)
+def P_12(group: GroupModel[Any], migrated: Migrated) -> Breach:
+    """The group is being migrated between the classic and the consumer protocol: other rules judge it from here on.
+
+    Condition: In a group that was seen to be of one type a member was admitted under the protocol of another; or a JoinGroup
+        success names no leader, or one again.
+    Expected: A migration that was planned.
+    Action: None if it was planned. If not, look at group.protocol of the client named, and at group.consumer.migration.policy.
+    False alarms: None known.
+    """
+    number = "" if migrated.number_before is None else f" at {_number(migrated.before)} {migrated.number_before}"
+    member = "" if migrated.member_id is None else f" by member {migrated.member_id}"
+    outcome = "its members are followed on" if migrated.after != "classic" else "its members join again"
+    return Breach(
+        "",
+        f"Group {group.name} was converted from the {migrated.before} type{number} to the {migrated.after} type{member}; {outcome}.",
+        f"a success that only a group of the {migrated.after} type gives",
+        (migrated.frame,),
+        member_id=migrated.member_id,
+    )
+
+
+def _number(kind: str) -> str:
+    return "generation" if kind == "classic" else "epoch"
 
 
 @rule("embedded protocol undecodable", WARNING, CERTAIN, CLIENT)
