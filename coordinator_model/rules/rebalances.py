@@ -1,28 +1,21 @@
-"""Family R, first part: rebalances that do not end, and members that are left behind. The second part is ``loops``.
-
-A healthy broker ends every phase at its timeout, so a delay beyond the timeout is the broker's fault. To help an operator, the member
-that the others wait for is reported at half of it. The timeout is the largest among members of which some may be gone: exceeding it is
-an error only if all of them are known.
-"""
+"""Family R: members that the others wait for, and members that are left behind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
 
-from coordinator_model.finding import BROKER, CLIENT, CONFIRMED, ERROR, HEURISTIC, INFO, WARNING, Severity
+from coordinator_model.finding import BROKER, CLIENT, CONFIRMED, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_history import NotRecovered
 from coordinator_model.groups.classic.trackers.sessions import has_come_again, held_joins
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.events import Refused, ToldToRejoin
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId, Member
+from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId
 from coordinator_model.rules.base import (
     Breach,
     Due,
     Matter,
-    about_one,
     is_refused_no_longer,
     kept_waiting,
     rule,
@@ -34,141 +27,12 @@ from coordinator_model.rules.base import (
 )
 from coordinator_model.rules.epoch_checks import does_not_rejoin
 from coordinator_model.rules.generations import is_zombie
-from coordinator_model.rules.sync_phase import R_02, R_03, R_04
-from coordinator_model.rules.waiting import RESTART_THE_BROKER, awaited_members, processed_since
+from coordinator_model.rules.join_phase import blocking_ids, stalls, wait_limits
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
-from coordinator_model.wording import clock, counted, plural, seconds, some
+from coordinator_model.wording import counted, seconds
 
-_WAKE_OR_RESTART: Final = (
-    "Look at the processes of the members named. Take a thread dump of one that runs: what blocks its poll loop? Restart it if it hangs. "
-    "One that died is waited for until its session ends."
-)
-_FIND_THE_CLIENTS: Final = (
-    "Find the clients named: they asked for a member id and did not join with it, as one does that crashes or gives up at its start. The "
-    "phase ends when these ids expire."
-)
 _RETRY_US = 2_000_000  # a client that lost its connection repeats its request within this, on a new one
-
-
-class WaitLimits(NamedTuple):
-    """How long a join phase may last."""
-
-    us: int
-    known: bool  #: every member's rebalance timeout is known; otherwise ``us`` is twice the largest known
-    bounded: bool  #: False if the timeout exceeds ``unbounded_join_ms``, and so means nothing
-
-
-def _patience(group: ClassicGroup) -> WaitLimits:
-    timeout_ms, complete = group.rebalance_timeout_ms()
-    newest, settings = group.newest_generation, group.settings
-    if newest is not None:
-        # The phase's timer was set from the members then, of which some may be gone. Brokers before 3.3.2 keep the timeout of the first
-        # process that held an instance id (KAFKA-14009).
-        held = {member.instance_id for member in group.present_members() if member.instance_id is not None}
-        for member in group.members.values():
-            if member.removed is None or member.removed_us >= newest.proven_us or member.instance_id in held:
-                timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
-    if timeout_ms > settings.unbounded_join_ms:
-        return WaitLimits(settings.unbounded_join_ms * 1_000, known=False, bounded=False)
-    timeout_ms = max(timeout_ms, settings.group_initial_rebalance_delay_ms)
-    return WaitLimits(timeout_ms * (1_000 if complete else 2_000), known=complete, bounded=True)
-
-
-def _stalls(member: Member, group: ClassicGroup) -> bool:
-    """Return True if R-08 reports this member: it sends Heartbeats and does not rejoin."""
-    if member.rejoin_asked_us is None:
-        return False
-    return member.rejoin_asked_last_us - member.rejoin_asked_us > _patience(group).us // 2
-
-
-def _source(patience: WaitLimits) -> str:
-    """Return where the limit of a join phase comes from, as text."""
-    if not patience.bounded:
-        return "assumed since the members' own timeouts are longer"
-    if patience.known:
-        return "the largest rebalance timeout of the members"
-    return "guessed since not all rebalance timeouts are known"
-
-
-def _blocking_ids(group: ClassicGroup) -> Iterator[tuple[str, IssuedId, int, Exchange]]:
-    """Yield the issued and unused ids for which alone a join phase waits: id, issue, since when, a JoinGroup that waits for it."""
-    newest = group.newest_generation
-    waiting = list(group.waiting_joins())
-    if not group.issued or newest is None or newest.roster is None or not waiting or awaited_members(group):
-        return
-    if not any(member.present for member in (group.members.get(id_) for id_ in newest.roster) if member is not None):
-        return  # a phase that begins in an empty group lasts for its initial delay in any case
-    last_us = max(one.effective_us for one in waiting)
-    named = {one.member_id for one in group.open.values() if one.api_key == JOIN_GROUP}
-    for id_, issued in group.issued.items():
-        if id_ not in named:
-            yield id_, issued, max(last_us, issued.issued_us), waiting[0]
-
-
-@timer_rule("join phase overdue", ERROR, CONFIRMED, CLIENT, matter=Matter.REQUEST, suppressed_by=("C-04", "C-05", "C-13", "G-12"))
-def R_01(group: ClassicGroup) -> Iterator[Due]:
-    """The whole group is idle: everybody has stopped consuming and waits for the join phase to end.
-
-    Condition: A JoinGroup waits for longer than half of the largest rebalance timeout of the members, plus 2 s and a tenth
-        (warning: it names who is missing), or for longer than all of it (error: the coordinator should have ended the phase).
-    Expected: The coordinator ends the join phase when every member has rejoined, at the latest after the largest rebalance timeout.
-    Action: It depends on what the phase waits for, and is said with each finding: for members, for ids that nobody used, or for the
-        coordinator alone.
-    False alarms: When not every member's rebalance timeout was seen, twice the largest known is taken and it stays a heuristic
-        warning. A rebalance timeout beyond ten minutes counts as ten, and gives a warning only.
-    """
-    waiting = [(since, one) for one in group.waiting_joins() if (since := processed_since(group, one)) is not None]
-    if not waiting:
-        return
-    since_us = min(since for since, _ in waiting)
-    patience = _patience(group)
-    slack_us = group.settings.slack_us(patience.us // 1_000)
-    missing = awaited_members(group)
-
-    def describe(severity: Severity) -> Breach:
-        return _join_breach(group, sorted(waiting, key=_by_age), missing, patience, severity)
-
-    told = missing and all(_stalls(member, group) for member in missing)
-    if not told and not any(_blocking_ids(group)):  # else R-08 or R-09 reports it
-        warn_us = patience.us // 2 if patience.bounded else patience.us
-        yield Due(since_us + warn_us + slack_us, "", WARNING, lambda: describe(WARNING))
-    if patience.known:
-        yield Due(since_us + patience.us + slack_us, "", ERROR, lambda: describe(ERROR))
-
-
-def _by_age(waiting: tuple[int, Exchange]) -> tuple[int, int]:
-    since_us, exchange = waiting
-    return since_us, exchange.offset
-
-
-def _join_breach(
-    group: ClassicGroup, waiting: list[tuple[int, Exchange]], missing: list[Member], patience: WaitLimits, severity: Severity
-) -> Breach:
-    if missing:
-        blocked, action = f"for {some([who(member) for member in missing], 5)}", _WAKE_OR_RESTART
-    elif group.issued:
-        issued = ", ".join(f"{id_} (client {pending.actor.client_id})" for id_, pending in list(group.issued.items())[:3])
-        blocked, action = f"although every known member has asked; ids issued and not used: {issued}", _FIND_THE_CLIENTS
-    else:
-        blocked, action = "although every known member has asked", RESTART_THE_BROKER
-    overdue = severity is ERROR
-    limit = "should have ended after" if overdue else "may last"
-    count, (since_us, oldest) = len(waiting), waiting[0]
-    wait = "request waits," if count == 1 else "requests wait, the first"
-    return Breach(
-        "",
-        f"Group {group.name} is in a join phase that {limit} {seconds(patience.us)}, {_source(patience)}: {count} JoinGroup {wait} since "
-        f"{clock(since_us)}, {blocked}.",
-        f"{count} unanswered JoinGroup {plural(count, 'request')}, the oldest since before "
-        f"{'the timeout' if overdue else 'half time'}",
-        (request_evidence(oldest),),
-        generation=group.generation,
-        blame=CLIENT if (missing or group.issued) and not overdue else BROKER,
-        certainty=None if patience.known else HEURISTIC,
-        action=RESTART_THE_BROKER if overdue else action,
-        **about_one(missing),
-    )
 
 
 @timer_rule("ghost in the roster", WARNING, HEURISTIC, CLIENT, suppressed_by=("T-10",))
@@ -254,9 +118,9 @@ def R_08(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
     False alarms: None while its JoinGroup or SyncGroup is under way.
     """
     member, now_us = told.member, told.exchange.res_us
-    if member.rejoin_asked_us is None or not _stalls(member, group):
+    if member.rejoin_asked_us is None or not stalls(member, group):
         return None
-    patience = _patience(group)
+    patience = wait_limits(group)
     waited_us = now_us - member.rejoin_asked_us
     held = held_joins(group)
     waiting = kept_waiting(held, now_us) if held[0] else "and nobody is known to wait for it"
@@ -268,7 +132,7 @@ def R_08(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
     return Breach.of_member(
         member,
         f"{who(member)} heartbeats but does not rejoin group {group.name}: it was told to {seconds(waited_us)} ago, "
-        f"{waiting}; the coordinator waits for up to {seconds(patience.us)}, {_source(patience)}, and {outcome}.",
+        f"{waiting}; the coordinator waits for up to {seconds(patience.us)}, {patience.source}, and {outcome}.",
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
         tuple(member.rejoin_frames),
         generation=told.exchange.generation,
@@ -287,7 +151,7 @@ def R_09(group: ClassicGroup) -> Iterator[Due]:
     Action: Find the client that crashes or gives up right after start-up.
     False alarms: Members that were never seen: not judged until the leader's member list was.
     """
-    for id_, issued, since_us, waiting in _blocking_ids(group):
+    for id_, issued, since_us, waiting in blocking_ids(group):
         due_us = since_us + group.settings.slack_us(issued.session_timeout_ms)
         if due_us >= issued.issued_us + issued.session_timeout_ms * 1_000:
             continue  # expired by then
@@ -375,4 +239,4 @@ def R_13(group: ClassicGroup, tried: NotRecovered) -> Breach | None:
     )
 
 
-RULES = (R_01, R_02, R_03, R_04, R_05, R_08, R_09, R_11, R_13)
+RULES = (R_05, R_08, R_09, R_11, R_13)

@@ -16,7 +16,7 @@ from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Member
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, the_client, timer_rule, who
 from coordinator_model.rules.departures import how_it_went
-from coordinator_model.rules.waiting import RESTART_THE_BROKER, awaited_members, processed_since
+from coordinator_model.rules.join_phase import RESTART_THE_BROKER, awaited_members, processed_since
 from coordinator_model.wording import a_or_an, clock, seconds, some
 
 _NAMED = 3

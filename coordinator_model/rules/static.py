@@ -23,8 +23,8 @@ from coordinator_model.rules.epoch_checks import (
     instance_wanted_back,
     no_longer_fenced,
 )
+from coordinator_model.rules.join_phase import processed_since
 from coordinator_model.rules.unlawful import accepted
-from coordinator_model.rules.waiting import processed_since
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID
 from coordinator_model.wording import a_or_an, seconds

@@ -1,4 +1,4 @@
-"""Rules of family R about the time between JoinGroup and SyncGroup: the leader, the followers, the coordinator."""
+"""Family R: the time between JoinGroup and SyncGroup: the leader, the followers, the coordinator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Generation, Member
 from coordinator_model.rules.base import Breach, Due, Matter, timer_rule, who
-from coordinator_model.rules.waiting import processed_since
+from coordinator_model.rules.join_phase import processed_since
 from coordinator_model.wording import clock, plural, seconds
 
 
@@ -166,3 +166,6 @@ def R_04(group: ClassicGroup) -> Iterator[Due]:
         )
 
     yield Due(since_us + allowed_us, "", ERROR, describe)
+
+
+RULES = (R_02, R_03, R_04)

@@ -7,7 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.base import who
-from coordinator_model.rules.waiting import processed_since
+from coordinator_model.rules.join_phase import processed_since
 from tests.coordinator_model.classic import complete, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 

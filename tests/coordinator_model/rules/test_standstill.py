@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from coordinator_model.rules.waiting import RESTART_THE_BROKER
+from coordinator_model.rules.join_phase import RESTART_THE_BROKER
 from coordinator_model.wording import clock
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Asked, Client, Conversation, subscription
