@@ -1,119 +1,81 @@
-"""The rules, one module per family; see ``base`` for what a rule is."""
+"""The rules, one module per subject; see ``base`` for what a rule is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final
 
-from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.model import ClassicGroupModel
+from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.tracker import Event
-from coordinator_model.rules import (
-    assignments,
-    connect,
-    coordinators,
-    epoch_members,
-    epochs,
-    generations,
-    hot_loops,
-    join_phase,
-    joining,
-    loops,
-    members,
-    observation,
-    offsets,
-    protocol,
-    rebalances,
-    reconciliation,
-    record_size,
-    scaling,
-    sessions,
-    standstill,
-    start_positions,
-    static,
-    streams,
-    subscriptions,
-    sync_phase,
-    timeouts,
-    unanswered,
-    unmoved,
-)
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule
+from coordinator_model.rules.hot_loops import GENERATIONS
+
+MODULES: Final = tuple(
+    import_module(f"{__name__}.{name}")
+    for name in (
+        "generations",
+        "members",
+        "joining",
+        "static",
+        "join_phase",
+        "sync_phase",
+        "rebalances",
+        "standstill",
+        "loops",
+        "scaling",
+        "unmoved",
+        "hot_loops",
+        "connect",
+        "sessions",
+        "timeouts",
+        "assignments",
+        "subscriptions",
+        "protocol",
+        "join_answers",
+        "offsets",
+        "start_positions",
+        "unanswered",
+        "coordinators",
+        "record_size",
+        "epochs",
+        "epoch_members",
+        "reconciliation",
+        "streams",
+        "observation",
+    )
+)
+"""The modules that hold rules. Rules are checked in their order, and within a module in that of their definitions."""
 
 CATALOGUE: Final[dict[str, Rule]] = {
-    rule.id: rule
-    for family in (
-        generations.RULES,
-        members.RULES,
-        joining.RULES,
-        static.RULES,
-        join_phase.RULES,
-        sync_phase.RULES,
-        rebalances.RULES,
-        standstill.RULES,
-        loops.RULES,
-        scaling.RULES,
-        unmoved.RULES,
-        hot_loops.RULES,
-        connect.RULES,
-        sessions.RULES,
-        timeouts.RULES,
-        assignments.RULES,
-        subscriptions.RULES,
-        protocol.RULES,
-        offsets.RULES,
-        start_positions.RULES,
-        coordinators.RULES,
-        record_size.RULES,
-        epochs.RULES,
-        epoch_members.RULES,
-        reconciliation.RULES,
-        streams.RULES,
-        observation.RULES,
-    )
-    for rule in family
+    rule.id: rule for module in MODULES for rule in vars(module).values() if isinstance(rule, Rule)
 }
 TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rule, TimerRule))
-
-_OF_EPOCHS: Final = frozenset({reconciliation.R_14, reconciliation.R_15, epoch_members.E_22, streams.R_21})
-"""Timer rules of the groups whose members have epochs."""
-
-_OF_ALL: Final = frozenset({observation.V_10, joining.M_14, unanswered.C_01, coordinators.C_14, scaling.R_24, timeouts.T_12})
-"""Timer rules of groups of all types."""
+EPOCH_TIMERS: Final = tuple(rule for rule in TIMER_RULES if issubclass(EpochGroup, rule.groups))
 
 _BY_MATTER: Final = {
     (requests, plans, recurrences): tuple(
         rule
         for rule in TIMER_RULES
-        if (requests or rule.matter is not Matter.REQUEST)
+        if issubclass(ClassicGroupModel, rule.groups)
+        and (requests or rule.matter is not Matter.REQUEST)
         and (plans or rule.matter is not Matter.PLAN)
         and (recurrences or rule.matter is not Matter.RECURRENCE)
-        and rule not in _OF_EPOCHS
     )
     for requests in (False, True)
     for plans in (False, True)
     for recurrences in (False, True)
 }
-EPOCH_TIMERS: Final = tuple(rule for rule in TIMER_RULES if rule in _OF_EPOCHS or rule in _OF_ALL)
-
-
-def _classic_timers(group: ClassicGroup) -> tuple[TimerRule, ...]:
-    assignments = group.assignments
-    recurrences = group.recurring.is_any or len(group.rebalance_history.rebalances) >= hot_loops.GENERATIONS
-    return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects), recurrences]
-
-
-def _epoch_timers(group: Any) -> tuple[TimerRule, ...]:  # noqa: ARG001
-    return EPOCH_TIMERS
-
-
-_TIMERS: Final[dict[str, Callable[[Any], tuple[TimerRule, ...]]]] = {CLASSIC: _classic_timers}
 
 
 def timers_for(group: GroupModel[Any]) -> tuple[TimerRule, ...]:
     """Return the timer rules that can report anything about a group: less than half of them for a quiet one."""
-    return _TIMERS.get(group.kind, _epoch_timers)(group)
+    if not isinstance(group, ClassicGroupModel):
+        return EPOCH_TIMERS
+    assignments = group.assignments
+    recurrences = group.recurring.is_any or len(group.rebalance_history.rebalances) >= GENERATIONS
+    return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects), recurrences]
 
 
 def _by_event() -> dict[type[Any], tuple[FrameRule, ...]]:
@@ -133,4 +95,16 @@ def rules_for(group: GroupModel[Any], event: Event) -> tuple[FrameRule, ...]:  #
     return _BY_EVENT.get(type(event), ())
 
 
-__all__ = ["CATALOGUE", "EPOCH_TIMERS", "TIMER_RULES", "Breach", "Due", "FrameRule", "Rule", "TimerRule", "rules_for", "timers_for"]
+__all__ = [
+    "CATALOGUE",
+    "EPOCH_TIMERS",
+    "MODULES",
+    "TIMER_RULES",
+    "Breach",
+    "Due",
+    "FrameRule",
+    "Rule",
+    "TimerRule",
+    "rules_for",
+    "timers_for",
+]

@@ -16,7 +16,7 @@ from coordinator_model.groups.classic.trackers.assignments import RivalClaims, S
 from coordinator_model.groups.classic.trackers.plans import BLANK, EMPTIED, SWAPPED, Suspect, is_leader
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import SyncFacts
-from coordinator_model.rules.base import Breach, Due, Matter, Rule, admission, rule, sender_text, timer_rule, who, whom
+from coordinator_model.rules.base import Breach, Due, Matter, admission, rule, sender_text, timer_rule, who, whom
 from coordinator_model.wording import counted, seconds, some
 
 _NAMED = 3  # number of items that a summary names
@@ -76,6 +76,7 @@ def suspects(group: ClassicGroup, *kinds: str) -> Iterator[Suspect]:
         yield from {one.member_id: one for one in group.assignments.suspects if one.kind in kinds}.values()
 
 
+# A-08 first, because it suppresses others.
 @timer_rule("leader submits nothing", ERROR, CERTAIN, CLIENT, matter=Matter.PLAN)
 @_about_the_plan("nothing_of", ERROR)
 def A_08(group: ClassicGroup, flaws: AssignmentErrors) -> Breach:
@@ -350,18 +351,3 @@ def A_11(group: ClassicGroup) -> Iterator[Due]:
         )
 
     yield Due(since_us + patience_us, "", WARNING, describe, until_us)
-
-
-RULES: tuple[Rule, ...] = (
-    A_08,
-    A_01,
-    A_02,
-    A_03,
-    A_04,
-    A_05,
-    A_06,
-    A_07,
-    A_09,
-    A_10,
-    A_11,
-)  # A-08 first, because it suppresses others

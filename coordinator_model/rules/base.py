@@ -202,6 +202,7 @@ class TimerRule(Rule):
 
     matter: Matter = Matter.ANYTHING
     due: Callable[[Any], Iterable[Due]]
+    groups: tuple[type[Any], ...]  #: the types of group that it checks
 
 
 def rule(
@@ -251,7 +252,7 @@ def timer_rule(
     suppressed_by: tuple[str, ...] = (),
     quiet_times: int = 1,
 ) -> Callable[[Callable[[Any], Iterable[Due]]], TimerRule]:
-    """Make a rule of a function that yields what falls due in a group.
+    """Make a rule of a function that yields what falls due in a group of the type with which its parameter is annotated.
 
     Name and docstring are as :func:`rule` has them.
     """
@@ -267,6 +268,7 @@ def timer_rule(
             suppressed_by=suppressed_by,
             matter=matter,
             due=due,
+            groups=_types_of_parameter(due, 0),
         )
 
     return make

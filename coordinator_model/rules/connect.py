@@ -1,4 +1,4 @@
-"""Family R, seventh part: workers of one Connect group that read other configurations, or have one address."""
+"""Family R: workers of one Connect group that read other configurations, or have one address."""
 
 from __future__ import annotations
 
@@ -130,6 +130,3 @@ def R_28(group: ClassicGroup) -> Iterator[Due]:
             )
 
         yield Due(min(worker.shares_us for worker in workers), url, WARNING, describe)
-
-
-RULES = (R_27, R_28)

@@ -29,7 +29,6 @@ from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import Breach, Due, rule, sender_text, the_client, timer_rule, whom
-from coordinator_model.rules.unanswered import C_01, C_02, C_03
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR, GROUP_MAX_SIZE_REACHED
 from coordinator_model.wording import a_or_an, counted, seconds
@@ -388,6 +387,3 @@ def _returned_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordi
         lost.frames,
         generation=group.generation,
     )
-
-
-RULES = (C_01, C_02, C_03, C_04, C_05, C_06, C_07, C_09, C_10, C_11, C_12, C_13, C_14)

@@ -11,7 +11,6 @@ from inspect import cleandoc, getsource
 from types import ModuleType
 from typing import Final, NamedTuple
 
-from coordinator_model import rules
 from coordinator_model.events import State
 from coordinator_model.groups.classic import state
 from coordinator_model.groups.classic.state import Observation, after
@@ -19,7 +18,7 @@ from coordinator_model.groups.protocol import classic as protocol
 from coordinator_model.groups.protocol import epochs as epochs_protocol
 from coordinator_model.groups.protocol.table import Row, Table
 from coordinator_model.known_defects import KNOWN_DEFECTS, Defect
-from coordinator_model.rules import CATALOGUE, Rule, TimerRule
+from coordinator_model.rules import CATALOGUE, MODULES, Rule, TimerRule
 from coordinator_model.wire import API_NAMES
 
 #: Letter → (title, description), in the order of the catalogue.
@@ -210,16 +209,9 @@ def _overview() -> str:
 
 def _introductions(letter: str) -> Iterator[str]:
     """Yield the docstrings of a family's modules, without their first paragraphs."""
-    for module in _modules():
-        if any(rule.family == letter for rule in module.RULES):
+    for module in MODULES:
+        if any(isinstance(one, Rule) and one.family == letter for one in vars(module).values()):
             yield from _paragraphs(module)[1:]
-
-
-def _modules() -> list[ModuleType]:
-    """Return the modules that hold rules, in the order of the catalogue."""
-    order = list(CATALOGUE)
-    found = [module for module in vars(rules).values() if isinstance(module, ModuleType) and hasattr(module, "RULES")]
-    return sorted(found, key=lambda module: order.index(module.RULES[0].id))
 
 
 def _in_full(rule: Rule) -> str:

@@ -1,4 +1,4 @@
-"""Family E, second part: what members of groups with epochs do for too long, and what keeps them out."""
+"""Family E: what members of groups with epochs do for too long, and what keeps them out."""
 
 from __future__ import annotations
 
@@ -286,6 +286,3 @@ def E_22(group: EpochGroupData) -> Iterator[Due]:
         )
 
     yield Due(group.mixed_since_us + _MIXED_US, "", WARNING, describe)
-
-
-RULES = (E_06, E_09, E_10, E_11, E_19, E_20, E_21, E_22)

@@ -1,4 +1,4 @@
-"""Family E, first part: epochs and identities in groups whose members have epochs (KIP-848, KIP-932, KIP-1071).
+"""Family E: epochs and identities in groups whose members have epochs (KIP-848, KIP-932, KIP-1071).
 
 The protocol's table decides what a coordinator may answer, over everything that is possible at that moment. These rules say which of
 its rows the answer broke. A refusal is no finding: epochs move on while requests are under way, and clients join again.
@@ -277,6 +277,3 @@ def E_23(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     False alarms: None known. It rests when the coordinator has moved, and where the holder's join was not seen.
     """
     return _breach_of(group, unlawful) if unlawful.kind == HELD else None
-
-
-RULES = (E_01, E_02, E_03, E_04, E_05, E_07, E_08, E_14, E_15, E_17, E_18, E_23)

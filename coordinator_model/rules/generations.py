@@ -382,6 +382,3 @@ def G_12(group: ClassicGroup, verdict: Verdict) -> Breach | None:
         (*verdict.proof, request_evidence(exchange), response_evidence(exchange, 0)),
         subject="",
     )
-
-
-RULES = (G_01, G_02, G_03, G_04, G_05, G_06, G_07, G_08, G_09, G_10, G_11, G_12)

@@ -1,4 +1,4 @@
-"""Family R, sixth part: JoinGroups at a rate that only a loop has."""
+"""Family R: JoinGroups at a rate that only a loop has."""
 
 from __future__ import annotations
 
@@ -111,6 +111,3 @@ def R_26(group: ClassicGroup) -> Iterator[Due]:
     """
     yield from _of_group(group)
     yield from _of_connections(group)
-
-
-RULES = (R_26,)

@@ -175,6 +175,3 @@ def _join_breach(
         action=RESTART_THE_BROKER if overdue else action,
         **about_one(missing),
     )
-
-
-RULES = (R_01,)

@@ -217,6 +217,3 @@ def _idle(group: EpochGroupData, holder: EpochMember) -> str:
     if not group.traits.exclusive:
         return "It counts as a member"
     return f"Nobody reads {partitions_text(group, holder.holds) if holder.holds else 'what it held'}"
-
-
-RULES = (M_14,)

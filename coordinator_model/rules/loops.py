@@ -1,4 +1,4 @@
-"""Family R, second part: consecutive rebalances, and the clients that start them. The first part is ``rebalances``.
+"""Family R: consecutive rebalances, and the clients that start them.
 
 The number of generations alone proves nothing: a rolling restart takes each member out and back in, twice with the cooperative protocol,
 and is lawful. A fault shows in two ways: one client starts rebalances repeatedly, or the group is hardly Stable for a long time.
@@ -312,6 +312,3 @@ def R_17(group: ClassicGroup, alternated: SubscriptionAlternated) -> Breach | No
         (request_evidence(alternated.exchange),),
         generation=group.generation,
     )
-
-
-RULES = (R_06, R_07, R_10, R_12, R_17)

@@ -384,6 +384,3 @@ def M_13(group: ClassicGroup | EpochGroupData, back: CameBackDead) -> Breach | N
         generation=group.generation,
         action=WHEN_CLOSED_AGAIN if closes else None,
     )
-
-
-RULES = (M_01, M_02, M_03, M_04, M_05, M_06, M_07, M_08, M_09, M_10, M_11, M_12, M_13)

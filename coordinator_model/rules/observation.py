@@ -326,6 +326,3 @@ def _not_captured(
 def _is_unseen(group: ClassicGroup, member_id: str) -> bool:
     member = group.members.get(member_id)
     return member is not None and member.actor == NOBODY and not member.last_frame and member.removed is None
-
-
-RULES = (V_01, V_02, V_03, V_04, V_05, V_06, V_08, V_09, V_10)

@@ -378,6 +378,3 @@ def O_09(group: ClassicGroup, rejected: CommitRejected) -> Breach | None:
         (request_evidence(exchange), response_evidence(exchange, rejected.error)),
         subject=rejected.committer,
     )
-
-
-RULES = (O_01, O_02, O_03, O_04, O_05, O_06, O_07, O_08, O_09)

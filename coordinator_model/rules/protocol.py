@@ -27,9 +27,9 @@ from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspects
-from coordinator_model.rules.base import Breach, Due, Matter, Rule, about_one, admission, rule, sender_text, timer_rule, who
+from coordinator_model.rules.base import Breach, Due, Matter, about_one, admission, rule, sender_text, timer_rule, who
 from coordinator_model.rules.epoch_checks import impossible_answer
-from coordinator_model.rules.join_answers import NAMED_AT_MOST, P_02, P_03, P_04, P_05, P_06, P_11
+from coordinator_model.rules.join_answers import NAMED_AT_MOST
 from coordinator_model.rules.unlawful import leaves_or_loads, rules_of
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, MEMBER_ID_REQUIRED
@@ -327,8 +327,3 @@ def P_14(group: ClassicGroup) -> Iterator[Due]:
             )
 
         yield Due(at_us, member.id, WARNING, describe)
-
-
-RULES: tuple[Rule, ...] = (
-    P_01, P_02, P_03, P_04, P_05, P_06, P_07, P_08, P_09, P_10, P_11, P_12, P_13, P_14,
-)  # fmt: skip

@@ -237,6 +237,3 @@ def R_13(group: ClassicGroup, tried: NotRecovered) -> Breach | None:
         (frame,),
         generation=group.generation,
     )
-
-
-RULES = (R_05, R_08, R_09, R_11, R_13)

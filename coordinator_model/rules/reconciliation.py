@@ -31,7 +31,7 @@ from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.reconciliation import UNSEEN_CAUSE, removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.waits import Wait, sentence, waits
-from coordinator_model.rules.base import Breach, Due, Rule, captured, rule, sender_text, timer_rule, who
+from coordinator_model.rules.base import Breach, Due, captured, rule, sender_text, timer_rule, who
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wording import a_or_an, begin, clock, plural, seconds
 
@@ -321,6 +321,3 @@ def _who_raises(group: EpochGroupData, rose: EpochRose) -> tuple[Blame | None, s
         "Look for who makes and deletes topics, adds partitions or changes the group's configuration, again and again: no member "
         "explains these epochs."
     )
-
-
-RULES: tuple[Rule, ...] = (A_12, E_12, E_13, E_16, R_14, R_15, R_16)

@@ -139,6 +139,3 @@ def C_15(group: ClassicGroup, settled: Settled) -> Breach | None:
         generation=newest.generation,
         action=_SHRINK,
     )
-
-
-RULES = (C_08, C_15)

@@ -1,4 +1,4 @@
-"""Family R, fourth part: a group that is made larger and smaller again and again."""
+"""Family R: a group that is made larger and smaller again and again."""
 
 from __future__ import annotations
 
@@ -91,6 +91,3 @@ def R_24(group: GroupModel[Any]) -> Iterator[Due]:
         )
 
     yield Due(last.fell_us, "", WARNING, describe, period_us=2 * max(periods_us))
-
-
-RULES = (R_24,)

@@ -428,6 +428,3 @@ def T_09(group: ClassicGroup) -> Iterator[Due]:
 
         pause_us = member.heartbeat_interval_us or USUAL_INTERVAL_US
         yield Due(max(ended_us, group.coverage.since_us) + pause_us + RECONNECT_US, member.id, INFO, describe)
-
-
-RULES = (T_01, T_02, T_03, T_04, T_05, T_06, T_07, T_08, T_09)

@@ -1,4 +1,4 @@
-"""Family R, third part: a group in which no member consumes.
+"""Family R: a group in which no member consumes.
 
 A join phase is no standstill by itself. A cooperative member keeps its partitions while it waits, and a member that does not yet know of
 the rebalance, or finishes what it fetched, still consumes. Only a member that sent a JoinGroup and owns nothing has certainly stopped.
@@ -192,6 +192,3 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
     for doubling in range(_DOUBLINGS):
         lasted_us = allowed_us << doubling
         yield Due(since_us + lasted_us, "", WARNING, lambda lasted_us=lasted_us: describe(lasted_us))  # type: ignore[misc]
-
-
-RULES = (R_18,)

@@ -1,4 +1,4 @@
-"""Family O, second part: clients that do not go on where their group stood."""
+"""Family O: clients that do not go on where their group stood."""
 
 from __future__ import annotations
 
@@ -94,6 +94,3 @@ def O_11(group: GroupModel[Any], ahead: CommittedAhead) -> Breach:
         (request_evidence(exchange), response_evidence(exchange, NONE)),
         subject=client_text(exchange.actor),
     )
-
-
-RULES = (O_10, O_11)

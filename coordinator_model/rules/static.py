@@ -366,6 +366,3 @@ def S_10(group: ClassicGroup) -> Iterator[Due]:
             )
 
         yield Due(newest.proven_us + ends_ms * 500, instance_id, WARNING, describe)
-
-
-RULES = (S_01, S_02, S_03, S_04, S_05, S_06, S_07, S_08, S_09, S_10)

@@ -22,7 +22,7 @@ from coordinator_model.groups.epochs.statuses import (
     STALE_TOPOLOGY,
 )
 from coordinator_model.groups.evidence import client_text
-from coordinator_model.rules.base import Breach, Due, Rule, about_one, captured, rule, sender_text, timer_rule, who
+from coordinator_model.rules.base import Breach, Due, about_one, captured, rule, sender_text, timer_rule, who
 from coordinator_model.wire import error_name
 from coordinator_model.wording import begin, clock, plural, seconds, some
 
@@ -211,6 +211,3 @@ def R_23(group: EpochGroupData, ignored: StopIgnored) -> Breach:
         exchange_evidence(ignored.exchange),
         generation=member.epoch,
     )
-
-
-RULES: tuple[Rule, ...] = (R_19, R_20, R_21, R_22, R_23)

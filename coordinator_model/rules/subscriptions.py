@@ -1,4 +1,4 @@
-"""Family A, second part: what the members of one group subscribe to, and what nobody of them gets."""
+"""Family A: what the members of one group subscribe to, and what nobody of them gets."""
 
 from __future__ import annotations
 
@@ -109,6 +109,3 @@ def _of_topic(group: ClassicGroup, topic: str, wanted: Wanted, told: PartitionCo
         generation=group.generation,
     )
     return breach if leader is None else breach._replace(**about(leader))
-
-
-RULES = (A_13, A_14)

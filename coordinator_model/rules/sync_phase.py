@@ -166,6 +166,3 @@ def R_04(group: ClassicGroup) -> Iterator[Due]:
         )
 
     yield Due(since_us + allowed_us, "", ERROR, describe)
-
-
-RULES = (R_02, R_03, R_04)

@@ -1,4 +1,4 @@
-"""Family T, second part: timeouts that cannot work together, as the cause of the evictions, ghosts and loops that follow from them."""
+"""Family T: timeouts that cannot work together, as the cause of the evictions, ghosts and loops that follow from them."""
 
 from __future__ import annotations
 
@@ -188,6 +188,3 @@ def T_12(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
 
     longest_gap_us = max(one.held_us + one.gap_us for _, overruns, _ in found for one in overruns)
     yield Due(at_us, "", WARNING, describe, period_us=2 * longest_gap_us)
-
-
-RULES = (T_10, T_11, T_12)

@@ -8,6 +8,7 @@ from typing import Final
 from coordinator_model.finding import BROKER, CONFIRMED, ERROR, HEURISTIC
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.coordinator_changes import heard
+from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, Generation
 from coordinator_model.rules.base import Breach, Due, Matter, asker_text, timer_rule, who
@@ -25,7 +26,7 @@ def _patience_us(group: ClassicGroup) -> int:
 
 
 @timer_rule("unanswered request", ERROR, HEURISTIC, BROKER, matter=Matter.REQUEST, suppressed_by=("C-05", "C-13"))
-def C_01(group: ClassicGroup) -> Iterator[Due]:
+def C_01(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """The coordinator hangs: a request that is answered at once gets no answer, and its client waits until it times out.
 
     Condition: A request other than JoinGroup and SyncGroup, first in line on an open connection, is unanswered for more than 30 s,
@@ -48,7 +49,7 @@ def C_01(group: ClassicGroup) -> Iterator[Due]:
         yield Due(since_us + _HANGS_US, waiting.member_id or connection, ERROR, _hangs(group, waiting))
 
 
-def _hangs(group: ClassicGroup, waiting: Exchange) -> Callable[[], Breach]:
+def _hangs(group: ClassicGroup | EpochGroupData, waiting: Exchange) -> Callable[[], Breach]:
     return lambda: Breach.of_sender(
         waiting,
         f"The broker {waiting.broker} has not answered {a_or_an(API_NAMES[waiting.api_key])} of {asker_text(waiting)} in group "

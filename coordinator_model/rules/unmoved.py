@@ -1,4 +1,4 @@
-"""Family R, fifth part: rebalances that moved nothing."""
+"""Family R: rebalances that moved nothing."""
 
 from __future__ import annotations
 
@@ -125,6 +125,3 @@ def R_25(group: ClassicGroup) -> Iterator[Due]:
 
     periods_us = [later.began_us - earlier.began_us for earlier, later in pairwise(row)]
     yield Due(last.over_us, "", WARNING if lost_us else INFO, describe, period_us=2 * max(periods_us))
-
-
-RULES = (R_25,)
