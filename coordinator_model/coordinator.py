@@ -395,10 +395,9 @@ class Coordinator:
         next_us, shown = self._rules.on_time(group, open_findings, self.now_us, found)
         if shown:
             self.groups.unshown[key] = None
-        if next_us is None:
+        if not self.groups.checked(key, self.now_us, next_us):
+            found.extend(self._rules.resolve_all(group, open_findings, self.now_us))
             self.groups.drop(key)
-        else:
-            self._scheduler.schedule(key, next_us)
 
     def _on_model_error(self, key: GroupKey, error: Exception, found: list[Finding]) -> None:
         """Reset a group on whose timers the model raised, and report it."""

@@ -20,6 +20,9 @@ from coordinator_model.snapshots import BLOCK_SIZE, StoredBlock, due_of, pack_bl
 CHECK_DELAY_US: Final = 100_000
 """Timer rules check a burst of frames once, this long after its first frame."""
 
+_SOON_US: Final = 1_000_000
+"""A group is not checked again sooner than that only to be dropped."""
+
 
 class _Block:
     """Groups created one after the other, which are stored together in the snapshot."""
@@ -64,6 +67,7 @@ class GroupStore:
         facts: ClusterFacts | None = None,
     ) -> None:
         self._scheduler = scheduler
+        self._forget_us = settings.forget_group_ms * 1_000
         self._shared: dict[str, Any] = {
             "settings": settings,
             "loading": loading,
@@ -162,6 +166,18 @@ class GroupStore:
         self.opened(key)
         fresh = self._groups[key].group = self._made(key, kind)
         return fresh
+
+    def checked(self, key: GroupKey, now_us: int, next_us: int | None) -> bool:
+        """Schedule the next check of a group, or return False if no frame of it came for so long that it is to be dropped.
+
+        :param next_us: when something falls due in it, None if nothing does.
+        """
+        forgotten_us = self.opened(key)[0].last_record_us + self._forget_us
+        if forgotten_us <= now_us:
+            return False
+        last_us = max(forgotten_us, now_us + _SOON_US)
+        self._scheduler.schedule(key, last_us if next_us is None else min(next_us, last_us))
+        return True
 
     def drop(self, key: GroupKey) -> None:
         """Drop a group."""

@@ -22,13 +22,11 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
 from coordinator_model.wording import a_or_an, seconds
 
-_SOON_US = 1_000_000
-
 
 class Checked(NamedTuple):
     """What the passing of time changed in a group, apart from its findings."""
 
-    next_us: int | None  #: time of the next check; None if the group is to be dropped
+    next_us: int | None  #: when something falls due next; None if nothing does
     shown: bool  #: True if something that a dashboard shows has changed
 
 
@@ -92,12 +90,8 @@ class RuleEngine:
         if shown or before or open_findings.open:
             group.slow_changed = True  # a finding may have been published, though none came or went
         group.changed = False
-        forget_us = group.last_record_us + self._settings.forget_group_ms * 1_000
-        if forget_us <= now_us:
-            found.extend(self.resolve_all(group, open_findings, now_us))
-            return Checked(None, shown)
         next_us = open_findings.next_due_us(CATALOGUE, self._quiet_us)
-        return Checked(min([max(forget_us, now_us + _SOON_US), *coming, *([] if next_us is None else [next_us])]), shown)
+        return Checked(min([*coming, *([] if next_us is None else [next_us])], default=None), shown)
 
     def resolve_all(self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
         """Resolve all open findings of a group."""
