@@ -10,7 +10,7 @@ import pytest
 from streaming.cli import _COMMANDS
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted(path for folder in (".", "docs", "checkpoints") for path in (ROOT / folder).glob("*.md"))
+DOCUMENTS = sorted(path for folder in (".", "docs", "docs/rules", "checkpoints") for path in (ROOT / folder).glob("*.md"))
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 PATH = re.compile(r"`([\w./-]+(?:\.py|/))`")
 FUNCTION = re.compile(r"`(\w+)\(\)`")

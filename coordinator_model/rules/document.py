@@ -115,12 +115,19 @@ A finding that is the **effect of** another open one, about the same member or a
 
 
 def rules_document() -> str:
-    """Return ``docs/rules.md``: the whole catalogue."""
-    parts = ["# Rules", WRITTEN, _READING.strip(), _overview()]
+    """Return ``docs/rules.md``: how to read a rule, and a table of the rules of each family."""
+    parts = ["# Rules", WRITTEN, _READING.strip()]
     for letter in families():
         title, about = FAMILIES[letter]
-        parts += [f"## {letter}: {title}", about, *_introductions(letter)]
-        parts += [_in_full(rule) for rule in family(letter)]
+        parts += [f"## [{letter}: {title}](rules/{letter}.md)", about, _overview(letter)]
+    return "\n\n".join(parts) + "\n"
+
+
+def family_document(letter: str) -> str:
+    """Return ``docs/rules/LETTER.md``: the rules of a family in full."""
+    title, about = FAMILIES[letter]
+    how = f"{about} How to read a rule, and the other families: [rules.md](../rules.md)."
+    parts = [f"# {letter}: {title}", WRITTEN, how, *_introductions(letter), *map(_in_full, family(letter))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -197,11 +204,10 @@ def covered_by(rule: Rule) -> list[str]:
 # ---------------------------------------------------------------------------------------------------- rules
 
 
-def _overview() -> str:
+def _overview(letter: str) -> str:
     rows = ["| rule | name | severity | certainty | blame |", "| --- | --- | --- | --- | --- |"]
     rows += [
-        f"| {_link(rule.id)} | {_cell(rule.name)} | {rule.severity.value} | {rule.certainty.value} | {rule.blame.value} |"
-        for letter in families()
+        f"| {_link(rule.id, 'rules/')} | {_cell(rule.name)} | {rule.severity.value} | {rule.certainty.value} | {rule.blame.value} |"
         for rule in family(letter)
     ]
     return "\n".join(rows)
@@ -217,7 +223,7 @@ def _introductions(letter: str) -> Iterator[str]:
 def _in_full(rule: Rule) -> str:
     kind = "timer" if isinstance(rule, TimerRule) else "frame"
     lines = [
-        f"### {rule.id} {rule.name}",
+        f"## {rule.id} {rule.name}",
         "",
         f"*{rule.severity.value}, {rule.certainty.value}, blames the {rule.blame.value}; {kind} rule*",
         "",
@@ -236,11 +242,15 @@ def _in_full(rule: Rule) -> str:
     return "\n".join(lines)
 
 
-def _link(rule_id: str) -> str:
-    """Return a link to a rule's heading, by the anchor that Markdown renderers derive from it."""
-    heading = f"{rule_id} {CATALOGUE[rule_id].name}".lower()
+def _link(rule_id: str, folder: str = "") -> str:
+    """Return a link to a rule's heading on the page of its family, by the anchor that Markdown renderers derive from it.
+
+    :param folder: of that page, as seen from the page with the link.
+    """
+    rule = CATALOGUE[rule_id]
+    heading = f"{rule_id} {rule.name}".lower()
     anchor = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
-    return f"[{rule_id}](#{anchor})"
+    return f"[{rule_id}]({folder}{rule.family}.md#{anchor})"
 
 
 # ---------------------------------------------------------------------------------------------------- states

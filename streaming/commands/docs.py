@@ -12,12 +12,20 @@ from typing import Annotated, Final
 
 import typer
 
-from coordinator_model.rules.document import PAGES, known_defects_document, protocol_document, rules_document
+from coordinator_model.rules.document import (
+    PAGES,
+    families,
+    family_document,
+    known_defects_document,
+    protocol_document,
+    rules_document,
+)
 from streaming.kafka.required_rights import rights_document, rights_script
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "rules.md": rules_document,
+    **{f"rules/{letter}.md": partial(family_document, letter) for letter in families()},
     "known-defects.md": known_defects_document,
     **{page.file: partial(protocol_document, page) for page in PAGES},
     "rights.md": rights_document,
@@ -42,6 +50,7 @@ def main(
     drifted = drift(folder)
     for name in drifted:
         if not check:
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(DOCUMENTS[name](), encoding="utf-8")
         typer.echo(
             f"{name} is out of date; run 'python -m streaming.commands.docs'" if check else f"wrote {name}",

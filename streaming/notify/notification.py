@@ -36,13 +36,16 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\
 class Links(NamedTuple):
     """Where people read more."""
 
-    rule_url: str = ""  #: ``{rule}`` becomes a rule's id, ``{anchor}`` its heading in docs/rules.md
+    rule_url: str = ""  #: ``{family}`` becomes a rule's letter, ``{rule}`` its id, ``{anchor}`` its heading in docs/rules
     page_url: str | None = None  #: address of the page
 
     def to_rule(self, finding: Mapping[str, Any]) -> str | None:
         """Return the URL of the rule's documentation."""
         heading = re.sub(r"[^a-z0-9-]", "", f"{finding['rule']} {finding['name']}".lower().replace(" ", "-"))
-        return self.rule_url.replace("{rule}", str(finding["rule"])).replace("{anchor}", heading) if self.rule_url else None
+        url = self.rule_url
+        for name, value in (("family", finding["family"]), ("rule", finding["rule"]), ("anchor", heading)):
+            url = url.replace(f"{{{name}}}", value)
+        return url or None
 
     def to_page(self, finding: Mapping[str, Any]) -> str | None:
         """Return the address of a finding on the page. Of what the notifier itself found the page knows only what the monitor sees."""

@@ -165,7 +165,7 @@ def _explained(one: Judgement, outcomes: Sequence[dict[str, Any]]) -> str:
         f"### {one.key}: {one.title}",
         "",
         f"- **Who**: {', '.join(versions) or ', '.join(one.libraries) + ' (not seen in these runs)'}",
-        f"- **Rule**: {', '.join(rule if rule == UNSETTLED else f'[{rule}](rules.md)' for rule in one.rules)}",
+        f"- **Rule**: {', '.join(rule if rule == UNSETTLED else f'[{rule}](rules/{rule[0]}.md)' for rule in one.rules)}",
         f"- **Protocol**: {one.protocol}",
         f"- **Source**: {one.source}",
         f"- **Cost**: {one.costs}",
