@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_model.rules import CATALOGUE, Rule
 from streaming.cli import _COMMANDS
+from streaming.notify.notification import Links
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for folder in (".", "docs", "docs/rules", "checkpoints") for path in (ROOT / folder).glob("*.md"))
@@ -31,6 +33,13 @@ def test_each_link_of_a_document_leads_somewhere(document):
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(f"{file}#{anchor}")
     assert broken == []
+
+
+@pytest.mark.parametrize("rule", CATALOGUE.values(), ids=lambda rule: rule.id)
+def test_the_link_of_an_alert_leads_to_its_rule(rule: Rule) -> None:
+    links = Links("docs/rules/{family}.md#{anchor}")
+    file, _, anchor = (links.to_rule({"rule": rule.id, "name": rule.name, "family": rule.family}) or "").partition("#")
+    assert anchor in anchors(ROOT / file)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -41,7 +41,7 @@ class Links(NamedTuple):
 
     def to_rule(self, finding: Mapping[str, Any]) -> str | None:
         """Return the URL of the rule's documentation."""
-        heading = re.sub(r"[^a-z0-9-]", "", f"{finding['rule']} {finding['name']}".lower().replace(" ", "-"))
+        heading = re.sub(r"[^a-z0-9_-]", "", f"{finding['rule']} {finding['name']}".lower().replace(" ", "-"))
         url = self.rule_url
         for name, value in (("family", finding["family"]), ("rule", finding["rule"]), ("anchor", heading)):
             url = url.replace(f"{{{name}}}", value)
