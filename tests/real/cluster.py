@@ -31,9 +31,9 @@ from streaming.spark import jvm
 from streaming.spark.session import connector_jars
 from tests.processes import below, lives
 from tests.real.feeder import Feeder, ends_of, models_of
-from tests.real.harness import raw_topic, wait_for
+from tests.real.harness import raw_topic
 from tests.real.kills import without_moments
-from tests.real.monitor_process import START_UP_S, MonitorProcess
+from tests.real.monitor_process import MonitorProcess
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 APPLICATION: Final = Path(__file__).parents[2] / "deploy" / "rebalance_monitor.py"
@@ -215,16 +215,8 @@ def differences(
 
 
 def wait_until_read_further(monitor: MonitorProcess) -> None:
-    before = monitor.positions()
-
-    def further() -> bool:
-        assert monitor.runs(), "".join(monitor.said)
-        now = monitor.positions()
-        return len(now) == PARTITIONS and all(now[partition] > before.get(partition, 0) for partition in now)
-
     for _ in range(2):  # the first may have been under way
-        wait_for(further, "every partition is read further", START_UP_S)
-        before = monitor.positions()
+        monitor.wait_until_read_further(PARTITIONS)
 
 
 def main() -> int:

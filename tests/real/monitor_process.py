@@ -194,5 +194,16 @@ class MonitorProcess:
 
         wait_for(there, f"{self.name} reads to {ends}", START_UP_S)
 
+    def wait_until_read_further(self, partitions: int) -> None:
+        """Wait until each of the mirror's partitions is read further than it is now."""
+        before = self.positions()
+
+        def further() -> bool:
+            assert self.runs(), "".join(self.said)
+            now = self.positions()
+            return len(now) == partitions and all(now[partition] > before.get(partition, 0) for partition in now)
+
+        wait_for(further, "every partition is read further", START_UP_S)
+
     def runs(self) -> bool:
         return self.process is not None and self.process.poll() is None

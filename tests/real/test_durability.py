@@ -50,17 +50,6 @@ class World:
             quality={"enabled": False},
         )
 
-    def goes_on(self, partitions: int = PARTITIONS) -> None:
-        """Wait until every partition is read further than it is now."""
-        before = checkpoint.read_to(self.monitor.checkpoint)
-
-        def further() -> bool:
-            assert self.monitor.runs(), "".join(self.monitor.said)
-            now = checkpoint.read_to(self.monitor.checkpoint)
-            return len(now) == partitions and all(now[partition] > before.get(partition, 0) for partition in now)
-
-        wait_for(further, "every partition is read further", START_UP_S)
-
     def findings(self, rule: str) -> list[dict[str, Any]]:
         return [finding for finding in self.monitor.topic("findings").values() if finding["rule"] == rule]
 
@@ -88,7 +77,7 @@ def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_a_frame_that_does_not_decode_is_set_aside_and_its_group_goes_back_to_learning(world: World) -> None:
-    world.goes_on()
+    world.monitor.wait_until_read_further(PARTITIONS)
     request, _ = Group("poisoned").heartbeat(time.time_ns() // 1000)
     producer = Producer({"bootstrap.servers": world.broker.internal, "enable.idempotence": True})
     produce(producer, TOPIC, partition_of("poisoned", PARTITIONS), request._replace(frame=b"\xff\xff"))
@@ -108,7 +97,7 @@ def test_a_frame_that_does_not_decode_is_set_aside_and_its_group_goes_back_to_le
         return group is not None and group["learning"] == "a frame could not be read"
 
     wait_for(learning, "its group is shown as learning", START_UP_S)
-    world.goes_on()
+    world.monitor.wait_until_read_further(PARTITIONS)
     assert learning(), "it is not forgotten with the next tick"
 
 
@@ -116,7 +105,7 @@ def test_a_full_disk_is_named_and_waited_for(world: World) -> None:
     with world.disk.full_for(world.monitor.jvm_pid()):
         world.monitor.wait_until_said(f"the disk under the checkpoint {world.monitor.checkpoint} fails (")
         assert world.monitor.has_said("make room or mend it; starting it again in")
-    world.goes_on()
+    world.monitor.wait_until_read_further(PARTITIONS)
 
 
 def test_a_broker_that_is_lost_and_comes_back_is_waited_for(world: World) -> None:
@@ -128,7 +117,7 @@ def test_a_broker_that_is_lost_and_comes_back_is_waited_for(world: World) -> Non
     )
     assert world.monitor.runs()
     world.broker.start()
-    world.goes_on()
+    world.monitor.wait_until_read_further(PARTITIONS)
 
 
 def test_a_sigterm_to_all_of_its_processes_is_an_end_in_good_order(world: World) -> None:
@@ -162,7 +151,7 @@ def test_a_mirror_that_gains_partitions_is_said_and_its_groups_are_learned_anew(
     world.feeder = Feeder(world.broker.internal, TOPIC, GROWN).start()
     grown = f"mirror topic {TOPIC} has {GROWN} partitions, where it had {PARTITIONS}"
     world.monitor.wait_until_said(f"the {grown}: groups may have moved")
-    world.goes_on(GROWN)
+    world.monitor.wait_until_read_further(GROWN)
 
     def told() -> bool:
         summaries = [finding["summary"] for finding in world.findings("V-06")]

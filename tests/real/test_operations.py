@@ -95,28 +95,17 @@ def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         world.feeder.stop()
 
 
-def read_further(world: World, partitions: int) -> None:
-    before = world.monitor.positions()
-
-    def further() -> bool:
-        assert world.monitor.runs(), "".join(world.monitor.said)
-        now = world.monitor.positions()
-        return len(now) == partitions and all(now[partition] > before.get(partition, 0) for partition in now)
-
-    wait_for(further, "every partition is read further", START_UP_S)
-
-
 def test_a_monitor_that_starts_says_so_in_the_status_topic_before_its_first_batch(world: World) -> None:
     def written() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         told = [json.loads(message.value()) for message in raw_topic(world.broker.internal, "operated-status")]
         return [status for status in told if "starting_since_ms" in status], [status for status in told if "partition" in status]
 
     for _ in range(2):  # the driver sees its first batches a moment after the status topic has them
-        read_further(world, PARTITIONS)
+        world.monitor.wait_until_read_further(PARTITIONS)
     starting, batches = written()
     assert starting[0]["topic"] == TOPIC
     assert starting[0]["written_ms"] <= min(status["written_ms"] for status in batches)
-    read_further(world, PARTITIONS)
+    world.monitor.wait_until_read_further(PARTITIONS)
     assert written()[0] == starting, "once batches run, they are the sign of life"
 
 
@@ -129,7 +118,7 @@ def test_compacted_topics_roll_their_segments_so_that_they_are_compacted(world: 
 
 
 def test_a_status_is_written_at_most_once_a_second_and_partition(world: World) -> None:
-    read_further(world, PARTITIONS)
+    world.monitor.wait_until_read_further(PARTITIONS)
     told = [json.loads(message.value()) for message in raw_topic(world.broker.internal, "operated-status")]
     for partition in range(PARTITIONS):
         times = [status["written_ms"] for status in told if status.get("partition") == partition]
@@ -141,7 +130,7 @@ def test_a_partition_added_to_the_mirror_does_not_end_the_monitor_and_moves_grou
     world.admin.create_partitions([NewPartitions(TOPIC, GROWN)])[TOPIC].result(60)
     world.feeder = Feeder(world.broker.internal, TOPIC, GROWN, breach_every=10**9).start()
     world.monitor.wait_until_said(f"has {GROWN} partitions, where it had {PARTITIONS}")
-    read_further(world, GROWN)
+    world.monitor.wait_until_read_further(GROWN)
 
     def checked() -> bool:
         results = [json.loads(message.value()) for message in raw_topic(world.broker.internal, "operated-quality")]
