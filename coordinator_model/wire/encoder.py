@@ -29,7 +29,7 @@ def encode_request(
     :raises ValueError: if ``body`` is no request, the version is unknown, or it cannot represent a field's value.
     """
     layout = _layout(body, "Request", api_version)
-    out = bytearray(struct.pack(">hhi", layout.api_key, api_version, correlation_id))
+    out = bytearray(struct.pack(">hhi", layout.api_key, api_version, _int32(correlation_id)))
     _Writer(out, layout.name, compact=False).text("string", client_id, "client_id", nullable=True)
     _header_tags(out, layout, header_tags, allowed=api_version in layout.flexible)
     return _body(out, layout, api_version, body)
@@ -42,7 +42,7 @@ def encode_response(body: Message, *, api_version: int, correlation_id: int, hea
     :raises ValueError: if ``body`` is no response, the version is unknown, or it cannot represent a field's value.
     """
     layout = _layout(body, "Response", api_version)
-    out = bytearray(struct.pack(">i", correlation_id))
+    out = bytearray(struct.pack(">i", _int32(correlation_id)))
     _header_tags(out, layout, header_tags, allowed=api_version in layout.flexible and layout.name != "ApiVersionsResponse")
     return _body(out, layout, api_version, body)
 
@@ -55,6 +55,12 @@ def encode_embedded(body: Any, api_version: int) -> bytes:
     layout = _layout(body, "", api_version)
     names_version = layout.structs[layout.name][0].name == "version"
     return _body(bytearray() if names_version else bytearray(struct.pack(">h", api_version)), layout, api_version, body)
+
+
+def _int32(correlation_id: int) -> int:
+    if not -(2**31) <= correlation_id < 2**31:
+        raise ValueError(f"correlation id {correlation_id} is not within int32")
+    return correlation_id
 
 
 def _layout(body: Any, kind: str, version: int) -> Layout:

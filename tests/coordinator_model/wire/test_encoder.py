@@ -116,3 +116,12 @@ class TestFrame:
         error = wire.DecodeError("HeartbeatRequest", 4, "group_id", 12, "is not UTF-8")
         assert str(pickle.loads(pickle.dumps(error))) == str(error)
         assert isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize("correlation_id", [2**31, -(2**31) - 1])
+def test_a_correlation_id_beyond_int32_is_an_error_of_its_value(correlation_id):
+    sentence = f"correlation id {correlation_id} is not within int32"
+    with pytest.raises(ValueError, match=sentence):
+        wire.encode_request(wire.HeartbeatRequest(group_id="g"), api_version=4, correlation_id=correlation_id)
+    with pytest.raises(ValueError, match=sentence):
+        wire.encode_response(wire.HeartbeatResponse(), api_version=4, correlation_id=correlation_id)
