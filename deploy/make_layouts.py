@@ -34,6 +34,13 @@ ADDRESS_TABLE = HERE.parent / "streaming" / "mirror" / "rewriting" / "layout_tab
 IVY_FILE = HERE / "ivy-layouts.xml"
 RELEASES = ("current", "legacy")  # configurations of the Ivy file, newest first
 STREAMS = "streams"
+LOGGING = (
+    "kafka28",
+    "kafka35",
+    "legacy",
+    "kafka43",
+    "current",
+)  # releases whose request logs name fields differently, oldest first
 
 API_KEYS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 25, 26, 28, 42, 47, 68, 69, 76, 77, 88, 89)
 ADDRESS_KEYS = (0, 1, 3, 10, 18, 60, 78, 79)  # of answers that hold addresses of brokers, and ApiVersions
@@ -90,7 +97,7 @@ def fetch_jars(folder: Path | None = None) -> dict[str, list[Path]]:
     if not stamp.exists() or stamp.read_bytes() != IVY_FILE.read_bytes():
         _run_ivy(folder)
         stamp.write_bytes(IVY_FILE.read_bytes())
-    return {release: _jars(folder / release) for release in (*RELEASES, STREAMS)}
+    return {release: _jars(folder / release) for release in {*RELEASES, STREAMS, *LOGGING}}
 
 
 def _revision(release: str) -> str:
@@ -113,7 +120,18 @@ def _run_ivy(folder: Path) -> None:
 
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     folder.mkdir(parents=True, exist_ok=True)
-    command = ["java", "-jar", str(ivy), "-ivy", str(IVY_FILE), "-confs", *RELEASES, STREAMS, "-types", "jar", "bundle"]
+    command = [
+        "java",
+        "-jar",
+        str(ivy),
+        "-ivy",
+        str(IVY_FILE),
+        "-confs",
+        *sorted({*RELEASES, STREAMS, *LOGGING}),
+        "-types",
+        "jar",
+        "bundle",
+    ]
     command += ["-cache", str(folder / "ivy"), "-retrieve", f"{folder}/[conf]/[artifact]-[revision].[ext]"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

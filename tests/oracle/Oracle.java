@@ -88,7 +88,7 @@ public final class Oracle {
     private void writeAll(Style style) throws Exception {
         for (ApiMessageType api : ApiMessageType.values()) {
             if (keys.contains((int) api.apiKey())) {
-                for (short version = api.lowestSupportedVersion(); version <= api.highestSupportedVersion(true); version++) {
+                for (short version = api.lowestSupportedVersion(); version <= highestVersion(api); version++) {
                     boolean flexible = api.requestHeaderVersion(version) >= 2;
                     if (keys == TABLE_KEYS) {
                         writeRequest(api, version, style, flexible);
@@ -309,6 +309,15 @@ public final class Oracle {
     }
 
     /** The value as Kafka reads it from the bytes, so that what is expected owes nothing to what was meant. */
+    /** The newest version; before Kafka 3.3 the method takes no argument. */
+    private static short highestVersion(ApiMessageType api) throws Exception {
+        try {
+            return (short) ApiMessageType.class.getMethod("highestSupportedVersion", boolean.class).invoke(api, true);
+        } catch (NoSuchMethodException before) {
+            return (short) ApiMessageType.class.getMethod("highestSupportedVersion").invoke(api);
+        }
+    }
+
     private static JsonNode readBack(String type, Message written, byte[] raw, short version, boolean flexible) throws Exception {
         Message read = (Message) Class.forName(type).getConstructor().newInstance();
         ByteBuffer buffer = ByteBuffer.wrap(raw);

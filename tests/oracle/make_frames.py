@@ -26,10 +26,11 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE / "frames.jsonl.xz"
 ANSWERS = HERE / "answers.jsonl.xz"
+LOGGED = HERE / "logged.jsonl.xz"  # as each release names the fields in JSON, which is what its request log has
 ANSWER_KEYS = (0, 1, 3, 10, 18, 60, 78, 79)  # of what the tap's own table holds
 sys.path.insert(0, str(HERE.parents[1] / "deploy"))
 
-from make_layouts import RELEASES, LayoutError, fetch_jars  # noqa: E402 - after the path is set
+from make_layouts import LOGGING, RELEASES, LayoutError, fetch_jars  # noqa: E402 - after the path is set
 
 ROUNDS = 4
 
@@ -53,6 +54,15 @@ def run_oracle(seed: int, rounds: int = ROUNDS, api_keys: Sequence[int] = ()) ->
             if pair not in known:
                 frames.setdefault(pair, []).append(frame)
     return [frame for _, found in sorted(frames.items()) for frame in found]
+
+
+def logged_messages(seed: int) -> list[dict[str, Any]]:
+    """One random frame for each pair of message and version of each release that logs them, with ``release``.
+
+    :raises OracleError: when there is no JDK or the jars cannot be fetched.
+    """
+    lines = ((release, json.loads(line)) for release in LOGGING for line in _run(release, [str(seed), "1"]))
+    return [{"release": release, **frame} for release, frame in lines if frame["style"] == "random"]
 
 
 def read_responses(release: str, responses: Sequence[tuple[str, int, bytes]]) -> list[dict[str, Any]]:
@@ -106,7 +116,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
     seed = parser.parse_args().seed
     try:
-        made = {FIXTURES: run_oracle(seed), ANSWERS: run_oracle(seed, 1, ANSWER_KEYS)}
+        made = {FIXTURES: run_oracle(seed), ANSWERS: run_oracle(seed, 1, ANSWER_KEYS), LOGGED: logged_messages(seed)}
     except OracleError as error:
         print(f"make_frames: {error}", file=sys.stderr)
         return 2

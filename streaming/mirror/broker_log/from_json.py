@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 _NONE: Final = object()
 
+_FORMER_NAMES: Final = {
+    ("OffsetCommitRequest", "generationIdOrMemberEpoch"): "generationId",  # up to Kafka 3.5
+    ("TxnOffsetCommitRequest", "generationIdOrMemberEpoch"): "generationId",  # up to Kafka 4.3
+    ("StreamsGroupHeartbeatResponse", "acceptableRecoveryLagLegacy"): "acceptableRecoveryLag",  # up to Kafka 4.3
+}
+"""Struct and name of a field → the name that earlier releases write: the version of a message alone does not tell which."""
+
 
 def message_of(layout: Layout, told: Any, version: int, unknown: Counter[str]) -> Any:
     """Return the message that a request line tells.
@@ -35,16 +42,18 @@ def _struct(layout: Layout, name: str, told: Any, version: int, unknown: Counter
     fields = _fields(layout.name, name, version)
     values = {}
     met = 0
-    for json_name, field in fields:
+    for json_name, former, field in fields:
         value = told.get(json_name, _NONE)
+        if value is _NONE:
+            value = told.get(former, _NONE)
         if value is _NONE:
             continue
         met += 1
         values[field.name] = _value(layout, field, value, version, unknown)
     if met < len(told):
-        known = {json_name for json_name, _ in fields}
+        known = {known for json_name, former, _ in fields for known in (json_name, former)}
         unknown.update(f"{name}.{other}" for other in told if other not in known)
-    missing = [field.name for _, field in fields if field.tag is None and field.name not in values and _is_required(field)]
+    missing = [field.name for _, _, field in fields if field.tag is None and field.name not in values and _is_required(field)]
     if missing:
         raise ValueError(f"{name} has no {missing[0]}")
     return getattr(messages, name)(**values)
@@ -78,9 +87,10 @@ def _is_required(field: Field) -> bool:
 
 
 @cache
-def _fields(message: str, struct: str, version: int) -> tuple[tuple[str, Field], ...]:
-    """The fields of a version under their names in JSON."""
-    return tuple((_camel(field.name), field) for field in LAYOUTS[message].structs[struct] if version in field.versions)
+def _fields(message: str, struct: str, version: int) -> tuple[tuple[str, str, Field], ...]:
+    """Return the fields of a version, each with its name in JSON and the name that earlier releases write, mostly the same."""
+    fields = ((_camel(field.name), field) for field in LAYOUTS[message].structs[struct] if version in field.versions)
+    return tuple((name, _FORMER_NAMES.get((struct, name), name), field) for name, field in fields)
 
 
 def _camel(name: str) -> str:
