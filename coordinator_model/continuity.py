@@ -136,6 +136,8 @@ class Continuity:
         self._counters.gaps[CAPTURE] += 1
         if _cause(lost) is Cause.ENDED:
             return f"sight of what one of several captures showed: it ends at {clock(lost.from_us)}, and others go on"
+        if _cause(lost) is Cause.UNREADABLE:
+            return f"{counted(lost.records, 'request')}, whose line in the log cannot be read"
         self._counters.gap_us += max(0, lost.to_us - lost.from_us)
         self._record_counts["records lost by the capture"] += lost.records
         return f"{counted(lost.records, 'record')} over {seconds(lost.to_us - lost.from_us)}"
@@ -160,8 +162,13 @@ _REMEDIES: Final = {
     "or the mirror port or the filter takes one direction only. On the broker itself, -i any has both.",
     Cause.MAY_WAIT: "Read a longer part of the log: the next lines show whether that client waited or was silent. What is stuck now, "
     "a tap or a capture shows.",
+    Cause.UNREADABLE: "Raise the limit at which lines of the log are cut, the longest first, or read the file that the broker itself "
+    "writes: journald (LineMax), Docker, Loki and CloudWatch cut at 1,000 to 16,384 characters.",
     Cause.ENDED: "Read captures of the same time: what the one that ended would have shown is not known from there on.",
 }
+
+
+_WITHOUT_CONNECTION: Final = frozenset({Cause.ENDED, Cause.UNREADABLE})
 
 
 def _cause(loss: Loss) -> Cause:
@@ -177,8 +184,9 @@ def _remedy(record: MirrorRecord) -> str | None:
         lost = unpack_loss(record.frame)
     except RecordError:
         return None
-    is_of_records = lost.records or not (record.connection or lost.cause == Cause.ENDED)
-    return None if is_of_records else _REMEDIES[_cause(lost)]
+    if lost.cause in _WITHOUT_CONNECTION or (record.connection and not lost.records):
+        return _REMEDIES[_cause(lost)]
+    return None
 
 
 def may_wait(record: MirrorRecord) -> bool:

@@ -88,6 +88,7 @@ class Cause(IntEnum):
     ONE_DIRECTION = 2  #: of the connection only one side's packets were captured
     MAY_WAIT = 3  #: a request of the connection may wait for its answer, and is not told before
     ENDED = 4  #: one of several captures ended, and others go on
+    UNREADABLE = 5  #: a request stands in a log, and its line cannot be read
 
 
 class Loss(NamedTuple):

@@ -17,10 +17,10 @@ from heapq import heappop, heappush, merge
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.constants import API_VERSIONS
-from coordinator_model.wire.record import DecodedRecord, Loss, MirrorRecord, expired, tick, topics
+from coordinator_model.wire.record import Cause, DecodedRecord, Kind, Loss, MirrorRecord, expired, pack_loss, tick, topics
 from streaming.mirror.broker_log.connections import BrokerLives, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
-from streaming.mirror.broker_log.request_line import Logged, RequestLines, Told, TopicsTold
+from streaming.mirror.broker_log.request_line import Logged, RequestLines, Told, TopicsTold, Unread
 from streaming.mirror.broker_log.scan import Scanner
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
@@ -135,6 +135,8 @@ class RequestLogReader:
                 self._push(max(told.at_us, self.now_us), None, told, is_answer=False)
         elif isinstance(told, TopicsTold):
             self._hold_topics(told)
+        elif isinstance(told, Unread):
+            self._hold_gap(told)
         self._tell_until(self.newest_us - self._held_back_us, self._held_at_least)
 
     def finish(self) -> None:
@@ -162,6 +164,14 @@ class RequestLogReader:
         if news := self._topics.learn(told.topics):
             record = topics(told.at_us, news, cluster=self._cluster)
             self._push(max(told.at_us, self.now_us), None, record, is_answer=False)
+
+    def _hold_gap(self, unread: Unread) -> None:
+        """Lose sight of the groups of a request that is not known, of all groups where its line does not name them."""
+        at_us = max(unread.at_us or self.newest_us, self.now_us)
+        loss = pack_loss(Loss(records=1, bytes=0, from_us=at_us, to_us=at_us, cause=Cause.UNREADABLE))
+        for group in unread.groups or (None,):
+            record = MirrorRecord(-1, -1, group, Kind.GAP, at_us, self._cluster, frame=loss)
+            self._push(at_us, None, record, is_answer=False)
 
     def _push(
         self,

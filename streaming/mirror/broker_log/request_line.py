@@ -6,9 +6,12 @@ The line is written when the response has been sent. When the broker took the re
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.groups.requests import BESIDE_MEMBERSHIP
+from coordinator_model.lost_frames import FOLLOWED
 from coordinator_model.wire import groups_named
 from coordinator_model.wire.constants import MEMBER_ID_REQUIRED, NONE, REBALANCE_IN_PROGRESS
 from coordinator_model.wire.encoder import encode_request, encode_response
@@ -26,6 +29,10 @@ _MARGIN_US: Final = 1_000
 """The clock of the line is read a little after that of the measured times."""
 
 _LONGEST_MS: Final = 7 * 86_400_000
+
+_API_KEY_IN: Final = re.compile(r'"requestApiKey" ?: ?(\d{1,5})\b')
+_GROUP_IN: Final = re.compile(r'"(?:groupId|key)" ?: ?("(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*")')
+_CHANGING: Final = FOLLOWED - BESIDE_MEMBERSHIP
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -60,7 +67,14 @@ class Logged(NamedTuple):
     principal: str  #: with the listener, ``User:billing by SCRAM (SASL_SSL)``
 
 
-Told = Logged | TopicsTold | Passed | CoordinatorLine
+class Unread(NamedTuple):
+    """A request line that cannot be read whole, of an API that may change who is a member or what is committed."""
+
+    at_us: int  #: when it was written; 0 if that is not known
+    groups: tuple[str, ...]  #: those that its beginning names; empty if it ends before it names one
+
+
+Told = Logged | TopicsTold | Passed | CoordinatorLine | Unread
 
 
 class UnreadableLineError(ValueError):
@@ -78,7 +92,7 @@ class RequestLines:
         self.unknown_fields: Counter[str] = Counter()
 
     def read(self, line: bytes) -> Told | None:
-        """Return what a line tells; None if it cannot be read, which is counted."""
+        """Return what a line tells, :class:`Unread` or None if it cannot be read, which is counted."""
         try:
             if API_KEY not in line:
                 return _of_coordinator(line)
@@ -90,7 +104,7 @@ class RequestLines:
             self.counts["contradict themselves"] += 1
         except RecursionError:
             self.counts["are nested too deeply"] += 1
-        return None
+        return _unread(line)
 
     def _told(self, time: LogTime, told: dict[str, Any]) -> Told | None:
         header = told["requestHeader"]
@@ -137,6 +151,20 @@ class RequestLines:
             self.unknown_fields[f"{layout.name} v{version}"] += 1
             return layout.versions.last
         return version
+
+
+def _unread(line: bytes) -> Unread | None:
+    """Return what the beginning of a line says: Kafka writes API and request first, response and connection last."""
+    text = line.decode("utf-8", "replace")
+    if text.lstrip()[:1] == "{":
+        text = text.replace('\\"', '"')  # the message is a string in an object
+    at = text.find(REQUEST.decode())
+    key = _API_KEY_IN.search(text, max(at, 0))
+    if at < 0 or key is None or int(key[1]) not in _CHANGING:
+        return None
+    time = time_in(text[max(0, at - _PREFIX_AT_MOST) : at])
+    named = _GROUP_IN.search(text, key.end())
+    return Unread(0 if time is None else time.at_us, () if named is None else (str(json.loads(named[1])),))
 
 
 def _of_coordinator(line: bytes) -> CoordinatorLine | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from coordinator_model import wire
 from coordinator_model.wire.encoder import default_of
 from coordinator_model.wire.layouts import LAYOUTS, REQUESTS, RESPONSES, Layout
 from coordinator_model.wire.message import Struct
+from coordinator_model.wire.record import Kind, MirrorRecord
 
 BASE_S = 1_700_000_000
 
@@ -74,6 +77,44 @@ def plain(value: Any, layout: Layout, version: int) -> Any:
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
+
+
+def lines_of(found: Iterable[MirrorRecord]) -> list[bytes]:
+    """The log that the brokers of a recording would have written, in the order of its answers."""
+    asked: dict[tuple[str, int], MirrorRecord] = {}
+    numbers: dict[str, int] = {}
+    lines: list[bytes] = []
+    first_us = 0
+    for record in found:
+        first_us = first_us or record.at_us
+        key = record.connection, record.exchange
+        if record.kind is Kind.REQUEST:
+            asked[key] = record
+        elif record.kind is Kind.RESPONSE and (before := asked.pop(key, None)) is not None:
+            api = {"api_key": record.api_key, "api_version": record.api_version}
+            number = numbers.setdefault(record.connection, len(numbers))
+            over_us = record.at_us - first_us
+            try:
+                question = wire.decode(before.frame, request=True, **api)
+                answer = wire.decode(record.frame, request=False, **api)
+            except wire.DecodeError:
+                continue
+            line = request_line(
+                question.body,
+                answer.body,
+                over_ms=over_us // 1000,
+                took_ms=(record.at_us - before.at_us) / 1000,
+                api_version=record.api_version,
+                connection=f"10.0.0.{crc32(record.broker.encode()) % 200}:9092-{_host(record)}:{40_000 + number}-0-{number}",
+                correlation_id=question.correlation_id,
+                client_id=before.client_id,
+            )
+            lines.append(line)
+    return lines
+
+
+def _host(record: MirrorRecord) -> str:
+    return record.client_address.rpartition(":")[0] or record.client_address or "10.0.1.1"
 
 
 BY_BROKERS = Path(__file__).parent / "request_logs"

@@ -351,7 +351,7 @@ class TestNothing:
 
 
 class TestHostile:
-    """Whatever a line says, it is counted."""
+    """Whatever a line says, it is counted, and its groups get a gap."""
 
     @pytest.mark.parametrize(
         ("old", "new", "reason"),
@@ -375,7 +375,7 @@ class TestHostile:
     def test_a_line_with_something_wrong_is_counted(self, old, new, reason):
         found = Read(heartbeat(0) + heartbeat(10).replace(old, new) + heartbeat(20))
         assert found.counted() == {reason: 1}
-        assert found.kinds() == ["req 12", "res 12"] * 2
+        assert found.kinds() == ["req 12", "res 12", "gap", "req 12", "res 12"]
 
     def test_base64_that_is_none_is_counted(self):
         line = request_line(SYNC, wire.SyncGroupResponse(assignment=b"abc"), over_ms=1).replace(b"YWJj", b"Y*Jj")
@@ -466,3 +466,41 @@ class TestHostile:
         assert [line for line in found if b'"requestApiKey":12' in line] == [
             line for line in whole if b'"requestApiKey":12' in line
         ]
+
+
+class TestUnreadLines:
+    """A line that cannot be read is a gap of the group that its beginning names, and of all groups if it names none."""
+
+    @pytest.mark.parametrize(
+        ("line", "group"),
+        [
+            (request_line(JOIN, JOINED, over_ms=500)[:260] + b"\n", "billing"),
+            (request_line(JOIN, JOINED, over_ms=500)[:150] + b"\n", None),
+            (heartbeat(500, correlation_id=2**31), "billing"),
+            (heartbeat(500).replace(b"billing", b'bil\\"ling').replace(b'"connection"', b'"', 1), 'bil"ling'),
+        ],
+        ids=["cut behind the group", "cut before the group", "contradicts itself", "a group with a quote"],
+    )
+    def test_it_is_a_gap_at_its_time(self, line, group):
+        found = Read(heartbeat(0) + line + heartbeat(1_000))
+        gaps = [record for record in found.records if record.kind is Kind.GAP]
+        assert [(one.group, one.at_us - BASE_S * 1_000_000) for one in gaps] == [(group, 500_000)]
+        assert unpack_loss(gaps[0].frame).cause == Cause.UNREADABLE
+        assert sum(found.counted().values()) == 1
+
+    def test_one_without_a_time_is_a_gap_at_that_of_the_line_before(self):
+        found = Read(heartbeat(700) + b"Completed request:" + request_line(JOIN, JOINED, over_ms=0).split(b"request:", 1)[1][:220])
+        assert [record.at_us - BASE_S * 1_000_000 for record in found.records if record.kind is Kind.GAP] == [700_000]
+
+    def test_one_in_a_layout_of_json_names_its_group(self):
+        text = request_line(JOIN, JOINED, over_ms=500).decode().split("DEBUG ", 1)[1]
+        line = json.dumps({"@timestamp": "2023-11-14T22:13:20.500Z", "message": text})[:330].encode() + b"\n"
+        found = Read(heartbeat(0) + line)
+        assert [(one.group, one.at_us - BASE_S * 1_000_000) for one in found.records if one.kind is Kind.GAP] == [
+            ("billing", 500_000)
+        ]
+
+    def test_one_that_changes_no_group_is_none(self):
+        request = wire.DescribeGroupsRequest(groups=("billing",))
+        found = Read(heartbeat(0) + request_line(request, wire.DescribeGroupsResponse(), over_ms=500)[:240] + b"\n")
+        assert [record for record in found.records if record.kind is Kind.GAP] == []

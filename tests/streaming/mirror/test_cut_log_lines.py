@@ -1,0 +1,56 @@
+"""Lines that are cut, as collectors of logs cut them: what cannot be read is a gap, and nobody's fault.
+
+Logs are made of the golden transcripts, in which every kind of trouble stands.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from zlib import crc32
+
+import pytest
+
+from coordinator_model.finding import Finding, Severity
+from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.mirror.pcap.files import opened
+from streaming.replay.engine import ReplayEngine
+from tests.golden.transcript import SETTINGS, names, read
+from tests.samples import sampled
+from tests.streaming.mirror.request_log_lines import lines_of
+
+GRAVE = {Severity.ERROR, Severity.CRITICAL}
+
+
+def grave(log: list[bytes]) -> tuple[set[tuple[str, str, str | None]], RequestLogReader]:
+    """Rule, group and member of what is found at error or above, with the reader that read the log."""
+    found: dict[str, Finding] = {}
+    engine = ReplayEngine(topic="log", settings=SETTINGS, found=lambda finding: found.update({finding.id: finding}))
+    reader = RequestLogReader(engine.recorded)
+    reader.read([reader.told_in(opened(io.BytesIO(b"".join(log))), pytest.fail)])
+    reader.finish()
+    engine.finish()
+    return {(one.rule, one.group, one.member_id) for one in found.values() if one.severity in GRAVE}, reader
+
+
+def is_whole(line: bytes) -> bool:
+    """Return True if the object in a line is; what comes behind it names the logger."""
+    return re.search(rb'"}}[ \n]', line) is not None
+
+
+def cut(line: bytes, at: int) -> bytes:
+    return line if len(line) <= at else line[:at] + b"\n"
+
+
+SAMPLE = {name for name in names() if crc32(name.encode()) % 8 == 0}
+
+
+@pytest.mark.parametrize("name", sampled(names(), SAMPLE))
+def test_what_is_cut_makes_nobody_guilty(name):
+    whole = lines_of(read(name))
+    known, _ = grave(whole)
+    halves = [cut(line, 160) if number % 2 else line for number, line in enumerate(whole)]
+    for log in (halves, *([cut(line, at) for line in whole] for at in (200, 500, 1_000, 4_000))):
+        found, reader = grave(log)
+        assert found <= known
+        assert sum(reader.lines.counts.values()) == sum(not is_whole(line) for line in log)
