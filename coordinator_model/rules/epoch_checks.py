@@ -36,12 +36,12 @@ from coordinator_model.wire.constants import FENCED_INSTANCE_ID, STALE_MEMBER_EP
 from coordinator_model.wording import a_or_an, begin, clock, counted, plural, seconds
 
 _CHANGES, _VALUES = 4, 3
-_CHURN = 10  #: ids that a client may leave behind within an hour
+CHURN = 10  #: ids that a client may leave behind within an hour
 _REFUSED = 3
 _HANDS = 3  #: changes of hands within two sessions
-_GOES_ON_US = 3_000_000
+GOES_ON_US = 3_000_000  #: a heartbeat interval: requests that were open when the client was fenced are answered by then
 _GOES_ON_COMMITTING = 2
-_WHY_TWO = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
+WHY_TWO = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
 
 
 def impossible_answer(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
@@ -150,7 +150,7 @@ def _two_processes(group: EpochGroupData, event: InstanceTaken | LostInstanceRef
     return Breach.of_sender(
         exchange,
         f"Two processes use group.instance.id {event.instance_id} in group {group.name}, and take it from each other: {named} and "
-        f"{sender_text(exchange)}. {_WHY_TWO}",
+        f"{sender_text(exchange)}. {WHY_TWO}",
         f"instance id {event.instance_id} {observed}",
         event.use.frames,
         subject=event.instance_id,
@@ -162,14 +162,14 @@ def ignores_fence(group: EpochGroupData, ignored: EpochFenceIgnored) -> Breach |
     """Return the breach of S-02."""
     member, refusals = ignored.member, ignored.refusals
     lasts_us = refusals.last_us - refusals.first_us
-    if refusals.error != FENCED_INSTANCE_ID or refusals.count < _REFUSED or lasts_us < max(_GOES_ON_US, member.interval_ms * 1_000):
+    if refusals.error != FENCED_INSTANCE_ID or refusals.count < _REFUSED or lasts_us < max(GOES_ON_US, member.interval_ms * 1_000):
         return None
     holder = group.members.get(group.instances.get(member.instance_id or "", ""))
     holds = who(holder) if holder is not None and holder is not member else "another process, which was not seen to take it,"
     return Breach.of_member(
         member,
         f"{who(member)} goes on in group {group.name} after it was fenced: {holds} holds group.instance.id {member.instance_id}. "
-        f"{_WHY_TWO}",
+        f"{WHY_TWO}",
         f"{counted(refusals.count, 'request')} answered FENCED_INSTANCE_ID over {seconds(lasts_us)}",
         tuple(refusals.evidence),
         generation=refusals.generation,
@@ -184,7 +184,7 @@ def no_longer_fenced(group: EpochGroupData, member_id: str) -> bool:
 
 def ids_left_behind(group: EpochGroupData, new: NewId) -> Breach | None:
     """Return the breach of M-09."""
-    if new.abandoned <= _CHURN:
+    if new.abandoned <= CHURN:
         return None
     exchange = new.exchange
     client = client_text(exchange.actor)

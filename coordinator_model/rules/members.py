@@ -28,14 +28,13 @@ from coordinator_model.groups.records import Exchange, host_of
 from coordinator_model.groups.sameness import CameBackDead
 from coordinator_model.rules.base import Breach, HeldFinding, is_refused_no_longer, rule, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
-from coordinator_model.rules.epoch_checks import crash_loop, heartbeat_for_another, ids_left_behind
+from coordinator_model.rules.epoch_checks import CHURN, crash_loop, heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, time_to_rejoin_us
 from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID
 from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
 
-_CHURN = 10  # ids that a client may abandon within an hour
 _ALTERNATIONS = 5  # A, B, A, B, A, B: each host sends in more than two cycles
 _REPEATED = 3
 
@@ -242,7 +241,7 @@ def M_09(group: ClassicGroup | EpochGroupData, new: NewId) -> Breach | None:
     if isinstance(group, EpochGroupData):
         return ids_left_behind(group, new)
     exchange = new.exchange
-    if new.abandoned <= _CHURN:
+    if new.abandoned <= CHURN:
         return None
     old = exchange.api_version < TWO_STEP_JOIN_SINCE
     return Breach(

@@ -17,6 +17,8 @@ from coordinator_model.groups.evidence import request_evidence, response_evidenc
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, Removed, StaticMember, host_of
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, admission, rule, sender_text, timer_rule, who, whom
 from coordinator_model.rules.epoch_checks import (
+    GOES_ON_US,
+    WHY_TWO,
     ignores_fence,
     instance_alternates,
     instance_changed,
@@ -30,10 +32,7 @@ from coordinator_model.wire.constants import FENCED_INSTANCE_ID
 from coordinator_model.wording import a_or_an, seconds
 
 _UNATTENDED_US = 600_000_000  # time without a leader that watches the topics
-_GOES_ON_US = 3_000_000  # a heartbeat interval: requests that were open when the client was fenced are answered by then
 _RETURN_WINDOW_US = 300_000_000  # a supervisor restarts a crashed process within its back-off, which grows to five minutes
-
-_WHY_TWO = "Either a second process was started while the first still ran, or one group.instance.id is configured for two."
 
 
 def _window_us(exchange: Exchange) -> int:
@@ -86,7 +85,7 @@ def _duplicate(group: ClassicGroup, exchange: Exchange, instance: StaticMember, 
     return Breach(
         instance.id,
         f"Two processes use group.instance.id {instance.id} in group {group.name}, and they fence each other: {_process(before)} and "
-        f"{_process(exchange.actor)}{more}. {_WHY_TWO}",
+        f"{_process(exchange.actor)}{more}. {WHY_TWO}",
         f"instance id {instance.id} {observed}",
         tuple(instance.frames),
         member_id=instance.member_id,
@@ -126,13 +125,13 @@ def S_02(group: ClassicGroup, ignored: FenceIgnored) -> Breach | None:
     False alarms: Requests under way when the answer was sent, and a last commit on closing: hence the time.
     """
     member = ignored.member
-    patience_us = max(_GOES_ON_US, member.heartbeat_interval_us)
+    patience_us = max(GOES_ON_US, member.heartbeat_interval_us)
     if member.frames_after_fence < 2 or member.fenced_us is None or ignored.exchange.inv_us - member.fenced_us < patience_us:
         return None
     return Breach.of_member(
         member,
         f"{who(member)} goes on in group {group.name} after it was fenced: {_holder(group, member)} holds group.instance.id "
-        f"{member.instance_id}. {_WHY_TWO}",
+        f"{member.instance_id}. {WHY_TWO}",
         f"{member.frames_after_fence} further requests after FENCED_INSTANCE_ID",
         tuple(member.fence_frames),
     )
