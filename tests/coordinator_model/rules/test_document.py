@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from coordinator_model import rules
 from coordinator_model.events import State
 from coordinator_model.groups.classic.state import Observation
-from coordinator_model.rules import CATALOGUE
+from coordinator_model.rules import CATALOGUE, Rule
 from coordinator_model.rules.document import (
     CLASSIC,
     EPOCHS,
@@ -39,6 +41,13 @@ DOCS = Path(__file__).parents[3] / "docs"
 )
 def test_a_document_is_what_the_code_makes_of_it(name: str, make) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == make(), "run 'python -m streaming.commands.docs'"
+
+
+def test_every_rule_stands_in_one_module_and_is_in_the_catalogue() -> None:
+    names = [path.stem for path in Path(rules.__path__[0]).glob("[a-z]*.py")]
+    modules = [import_module(f"{rules.__name__}.{name}") for name in names]
+    found = [one.id for module in modules for one in vars(module).values() if isinstance(one, Rule)]
+    assert sorted(found) == sorted(CATALOGUE)
 
 
 def test_every_family_has_a_title_and_every_rule_a_family() -> None:
