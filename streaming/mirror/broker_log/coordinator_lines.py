@@ -200,8 +200,15 @@ _LOGGER: Final = re.compile(
     r"\((?:(?:kafka|org\.apache\.kafka)[\w.$]*|Group(?:Coordinator|MetadataManager)[\w$]*)\)(?:\s*\[[^\]]*\])?\s*$"
 )
 
+_LOGGER_AT_MOST: Final = 200
+
 _SENTENCE_AT_MOST: Final = 4096
 """Characters. What comes behind them is further members; a longer text that somebody made up would keep the patterns busy."""
+
+
+def names_its_logger(text: str) -> bool:
+    """Return True if a line ends as Kafka's own pattern ends it, by the name of its logger: one that is cut does not."""
+    return _LOGGER.search(text[-_LOGGER_AT_MOST:]) is not None
 
 
 def coordinator_line(text: str, time: LogTime) -> CoordinatorLine | None:

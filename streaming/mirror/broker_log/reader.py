@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.constants import API_VERSIONS
 from coordinator_model.wire.record import Cause, DecodedRecord, Kind, Loss, MirrorRecord, expired, pack_loss, tick, topics
+from coordinator_model.wording import counted
 from streaming.mirror.broker_log.connections import BrokerLives, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
 from streaming.mirror.broker_log.request_line import Logged, RequestLines, Told, TopicsTold, Unread
@@ -289,6 +290,8 @@ class RequestLogReader:
 
     def told(self) -> Iterator[str]:
         """What is to be known of what was read, a sentence each."""
+        if cut := self.lines.cut_coordinator_lines:
+            yield f"{counted(cut, 'line')} of coordinators cut short: what they say of groups is missing"
         if not self.counts["exchanges"]:
             yield "no request line: this is what coordinators say in the log, and no rule speaks of it"
             return

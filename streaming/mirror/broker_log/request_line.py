@@ -17,7 +17,7 @@ from coordinator_model.wire.constants import MEMBER_ID_REQUIRED, NONE, REBALANCE
 from coordinator_model.wire.encoder import encode_request, encode_response
 from coordinator_model.wire.layouts import REQUESTS, RESPONSES, Layout
 from coordinator_model.wire.messages import HeartbeatResponse, JoinGroupResponse, OffsetCommitResponse, SyncGroupResponse
-from streaming.mirror.broker_log.coordinator_lines import MARK, CoordinatorLine, coordinator_line
+from streaming.mirror.broker_log.coordinator_lines import MARK, CoordinatorLine, coordinator_line, names_its_logger
 from streaming.mirror.broker_log.from_json import message_of
 from streaming.mirror.broker_log.scan import API_KEY, REQUEST
 from streaming.mirror.broker_log.times import LogTime, time_in, time_of
@@ -90,12 +90,14 @@ class RequestLines:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.unknown_fields: Counter[str] = Counter()
+        self._ended = 0  # lines of coordinators with the name of their logger at the end
+        self._unended = 0  # those without, of which nothing could be read
 
     def read(self, line: bytes) -> Told | None:
         """Return what a line tells, :class:`Unread` or None if it cannot be read, which is counted."""
         try:
             if API_KEY not in line:
-                return _of_coordinator(line)
+                return self._of_coordinator(line)
             time, told = _split(line)
             return self._told(time, told)
         except UnreadableLineError as error:
@@ -145,6 +147,19 @@ class RequestLines:
             software=_software(told.get("clientInformation")),
             principal=_principal(told),
         )
+
+    def _of_coordinator(self, line: bytes) -> CoordinatorLine | None:
+        told = _of_coordinator(line)
+        if names_its_logger(line.decode("utf-8", "replace").rstrip()):
+            self._ended += 1
+        elif told is None:
+            self._unended += 1
+        return told
+
+    @property
+    def cut_coordinator_lines(self) -> int:
+        """How many lines of coordinators are cut, as far as the others of the log show it."""
+        return self._unended if self._ended else 0
 
     def _known_version(self, layout: Layout, version: int) -> int:
         if version > layout.versions.last:

@@ -554,3 +554,30 @@ class TestCommand:
         log = lzma.decompress((SAID / "demo-4.3.log.xz").read_bytes())
         for at in range(0, len(log), 977):
             story(log[at : at + 3_000])
+
+
+class TestCutLines:
+    """A line that is cut says nothing of a group, and is counted: the others of the log end with the name of their logger."""
+
+    BEGAN = (
+        "Preparing to rebalance group billing in state PreparingRebalance with old generation 3 (reason: Adding new member m-1)."
+    )
+    OTHER = "Scheduling loading of metadata from __consumer_offsets-0 with epoch 0"
+
+    def told(self, *lines: str) -> list[str]:
+        reader = RequestLogReader(lambda _: None, story=CoordinatorHistory(lambda _: None, "c"))
+        reader.read([reader.told_in(opened(io.BytesIO("".join(lines).encode())), pytest.fail)])
+        return [sentence for sentence in reader.told() if "cut" in sentence]
+
+    def line(self, said: str) -> str:
+        return PREFIX["java"].format(ms=1, said=said)
+
+    def test_lines_cut_at_a_length_are_counted(self):
+        log = [self.line(self.OTHER), self.line(self.BEGAN)[:180] + "\n", self.line(self.BEGAN)[:170] + "\n"]
+        assert self.told(*log) == ["2 lines of coordinators cut short: what they say of groups is missing"]
+
+    def test_lines_that_are_whole_are_not(self):
+        assert self.told(self.line(self.OTHER), self.line(self.BEGAN)) == []
+
+    def test_a_pattern_without_loggers_cuts_nothing(self):
+        assert self.told("[2023-11-14 22:13:20,001] INFO [GroupCoordinator id=1] Startup complete.\n") == []
