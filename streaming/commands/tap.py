@@ -133,6 +133,15 @@ def tap(
             show_default=False,
         ),
     ] = None,
+    resolve: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=ADDRESS",
+            help="Connect to this address for a broker of this name, as the cluster advertises it or --listen has it, where the name "
+            "does not resolve here. TLS still expects the name. Repeat it for each name.",
+            show_default=False,
+        ),
+    ] = None,
     brokers_file: Annotated[
         Path | None,
         typer.Option(
@@ -221,6 +230,7 @@ def tap(
         if not rewrite:
             _refuse(ports=ports, advertise=advertise, brokers_file=brokers_file)
         stand_in = _stand_in(ports, advertise, file) if rewrite else None
+        resolved = dict(map(_resolved, resolve or ()))
         if workers > 1:
             _check_shared(listeners, rewrite=rewrite)
     except (TapError, SetupError, TlsError) as error:
@@ -243,7 +253,9 @@ def tap(
             losses=LossFile(_of_worker(losses, number), topic),
             tell=say,
         )
-        running = Tap(listeners, sink, cluster=cluster, tls=tls, stand_in=stand_in, shares_ports=ended is not None)
+        running = Tap(
+            listeners, sink, cluster=cluster, tls=tls, stand_in=stand_in, resolved=resolved, shares_ports=ended is not None
+        )
         where = None if metrics is None else _port_of_worker(metrics, number)
         try:
             asyncio.run(_run(running, listeners, sink, metrics=where, status_every=status_every, ended=ended, say=say))
@@ -275,6 +287,17 @@ def _status_of(work: Callable[[int, int], None], number: int, ended: int) -> int
     except typer.Exit as done:
         return done.exit_code
     return 0
+
+
+def _resolved(text: str) -> tuple[str, str]:
+    """Read ``NAME=ADDRESS``.
+
+    :raises TapError: when it is not of that form.
+    """
+    name, _, address = text.partition("=")
+    if not name or not address:
+        raise TapError(f"--resolve {text!r} is not NAME=ADDRESS, such as broker-1.internal=10.0.0.5")
+    return name, address
 
 
 def _check_shared(listeners: list[Listener], *, rewrite: bool) -> None:

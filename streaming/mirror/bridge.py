@@ -15,6 +15,8 @@ from streaming.mirror.rewriting.stand_in import FirstRequest, Place
 from streaming.mirror.rewriting.walk import UnrewritableError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streaming.mirror.conversation import Conversation
     from streaming.mirror.listener import Listener
     from streaming.mirror.rewriting.answers import AnswerRewriter
@@ -29,6 +31,7 @@ class Owner(Protocol):
 
     tls: TapTls
     stand_in: StandIn | None
+    resolved: Mapping[str, str]  #: address of a broker by its name, where the system's own is not to be taken
 
     def now_us(self) -> int: ...
     def opened(self, bridge: Bridge) -> str: ...
@@ -100,7 +103,7 @@ class Bridge:
                 behind = self._tap.tls.behind
                 await asyncio.get_running_loop().create_connection(
                     lambda: _BrokerSide(self),
-                    self._listener.broker_host,
+                    self._tap.resolved.get(self._listener.broker_host, self._listener.broker_host),
                     self._listener.broker_port,
                     ssl=behind,
                     server_hostname=self._listener.broker_host if behind else None,
@@ -281,12 +284,20 @@ class _BrokerSide(_Side):
         self.bridge.broker_gone()
 
 
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""Option, as the system names it → seconds, or probes. Load balancers and NAT forget a connection after some minutes of silence, and a
+JoinGroup may wait for longer."""
+
+
 def _as_brokers_do(transport: asyncio.Transport) -> None:
-    """Small frames are sent at once, and a peer whose host has died is noticed: brokers and clients both ask for it.
+    """Small frames are sent at once, and what is silent is kept alive: a network must not forget it, and a dead host is noticed.
 
     asyncio asks for the former itself, but not where it was given a socket that names no protocol, as ``socket.create_server`` makes it.
     """
     with contextlib.suppress(OSError):
         own = transport.get_extra_info("socket")
         own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE.items():
+            if hasattr(socket, name):
+                own.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

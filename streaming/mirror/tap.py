@@ -27,7 +27,7 @@ from streaming.mirror.tap_tls import TapTls
 from streaming.mirror.topics import KnownTopics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from streaming.mirror.listener import Listener
@@ -71,6 +71,7 @@ class Tap:
     :param cluster: the cluster's name in the records.
     :param tls: certificates, if it speaks TLS.
     :param stand_in: its addresses for brokers that advertise others, if it rewrites answers.
+    :param resolved: address of a broker by its name, instead of what the system resolves it to.
     :param shares_ports: other processes listen at the same addresses, and the kernel distributes the connections.
     :raises TapError: when these do not fit together.
     """
@@ -85,6 +86,7 @@ class Tap:
         tick_s: float = TICK_S,
         tls: TapTls | None = None,
         stand_in: StandIn | None = None,
+        resolved: Mapping[str, str] | None = None,
         shares_ports: bool = False,
     ) -> None:
         self.stats = TapStats()
@@ -98,6 +100,7 @@ class Tap:
         self._tick_s = tick_s
         self.tls = tls or TapTls()
         self.stand_in = stand_in
+        self.resolved = resolved or {}
         if stand_in is not None:
             stand_in.opens_with(self._open_for)
             if stand_in.by_name and self.tls.front is None:
@@ -177,10 +180,13 @@ class Tap:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     async def _check_broker(self, listener: Listener) -> None:
+        host = self.resolved.get(listener.broker_host, listener.broker_host)
         try:
-            await asyncio.get_running_loop().getaddrinfo(listener.broker_host, listener.broker_port, type=socket.SOCK_STREAM)
+            await asyncio.get_running_loop().getaddrinfo(host, listener.broker_port, type=socket.SOCK_STREAM)
         except OSError as error:
-            raise TapError(f"cannot resolve broker {listener.broker}: {error.strerror}; check --listen") from None
+            raise TapError(
+                f"cannot resolve broker {listener.broker}: {error.strerror}; check --listen, or give its address with --resolve"
+            ) from None
 
     async def _listen(self, listener: Listener) -> asyncio.Server:
         return await _listening(lambda: ClientSide(Bridge(self, listener)), listener, shares_ports=self._shares_ports)

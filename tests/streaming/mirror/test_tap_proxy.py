@@ -371,3 +371,38 @@ def test_what_a_client_says_at_once_arrives_although_asyncio_reads_too_early(mon
             client.close()
 
     run(scenario())
+
+
+def test_both_sides_are_kept_alive_while_nothing_is_said():
+    """Load balancers forget a silent connection after some minutes; the system's own first probe comes after two hours."""
+
+    async def scenario():
+        async with tapped(echo) as tap:
+            reader, writer = await connect(tap)
+            writer.write(b"x")
+            assert await reader.readexactly(1) == b"x"
+            (between,) = tap._bridges
+            for side in (between.client, between.broker):
+                own = side.get_extra_info("socket")
+                assert own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+                assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+                assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 15
+            writer.close()
+
+    run(scenario())
+
+
+def test_a_name_that_does_not_resolve_here_is_reached_at_the_address_that_is_given():
+    async def scenario():
+        server = await asyncio.start_server(echo, HOST, 0)
+        listener = Listener(HOST, 0, "broker-1.invalid", server.sockets[0].getsockname()[1])
+        with pytest.raises(TapError, match=r"cannot resolve broker broker-1\.invalid:\d+.*--resolve"):
+            await Tap([listener], Sink()).start()
+        async with Tap([listener], Sink(), resolved={"broker-1.invalid": HOST}) as tap:
+            reader, writer = await connect(tap)
+            writer.write(b"x")
+            assert await reader.readexactly(1) == b"x"
+            writer.close()
+        server.close()
+
+    run(scenario())
