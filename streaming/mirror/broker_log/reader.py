@@ -282,6 +282,10 @@ class RequestLogReader:
             return None
         if self.counts["lines in text form"]:
             return "is a request log of Kafka 2.7 or older, which writes no JSON: only those of 2.8 and newer can be read"
+        if self.counts["lines in a table"]:
+            return (
+                "is a table of comma-separated values: export it as JSON, as aws logs filter-log-events --log-group-name NAME does"
+            )
         if self.lines.counts:
             return f"has no request line that can be read; they {self.lines.counts.most_common(1)[0][0]}"
         if self.counts["other requests"]:
@@ -300,7 +304,7 @@ class RequestLogReader:
         yield f"{self.counts['exchanges']:,} request lines of groups, and {others:,} others; connections to brokers: {brokers}"
         yield "a request that waits is in a request log when it is over: what is stuck at the log's end is not seen"
         for what, count in sorted(self.counts.items()):
-            if count and what not in ("exchanges", "other requests", "coordinator lines"):
+            if count and what not in ("exchanges", "other requests", "coordinator lines", "lines in a table"):
                 yield f"{count:,} {what}"
         for reason, count in self.lines.counts.most_common():
             yield f"{count:,} request lines {reason}"

@@ -24,7 +24,12 @@ from streaming.mirror.broker_log.times import LogTime, time_in, time_of
 from streaming.mirror.topics import METADATA, Topic, topic_told
 
 _PREFIX_AT_MOST: Final = 2_000
-_MESSAGE_FIELDS: Final = ("message", "msg", "log", "@message")
+_MESSAGE_FIELDS: Final = ("message", "msg", "log", "@message", "MESSAGE", "textPayload", "line")
+"""Of JSON layouts, Docker, CloudWatch, journalctl -o json, Google Cloud Logging, and logcli -o jsonl of Loki."""
+
+_FIELD_OF_ITS_OWN: Final = re.compile(r'\s*("(?:message|textPayload)" ?: ?".*"),?\s*', re.DOTALL)
+"""A line of JSON that is printed for people, as ``aws logs filter-log-events`` and ``gcloud logging read`` print it."""
+
 _MARGIN_US: Final = 1_000
 """The clock of the line is read a little after that of the measured times."""
 
@@ -171,7 +176,7 @@ class RequestLines:
 def _unread(line: bytes) -> Unread | None:
     """Return what the beginning of a line says: Kafka writes API and request first, response and connection last."""
     text = line.decode("utf-8", "replace")
-    if text.lstrip()[:1] == "{":
+    if text.lstrip()[:1] in {"{", '"'}:
         text = text.replace('\\"', '"')  # the message is a string in an object
     at = text.find(REQUEST.decode())
     key = _API_KEY_IN.search(text, max(at, 0))
@@ -185,25 +190,28 @@ def _unread(line: bytes) -> Unread | None:
 def _of_coordinator(line: bytes) -> CoordinatorLine | None:
     """What a coordinator says of a group, in a line that is no request's."""
     text = line.decode("utf-8", "replace")
-    time = None
-    if text.lstrip()[:1] == "{":
-        fields = _object(text, text.index("{"))
-        time = time_of(fields)
-        text = next((told for name in _MESSAGE_FIELDS if isinstance(told := fields.get(name), str)), "")
-        text = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
+    text, time = _message_in(text)
     at = max(text.find(MARK.decode()), 0)
     time = time or time_in(text[max(0, at - _PREFIX_AT_MOST) : at])
     return None if time is None else coordinator_line(text[at:].rstrip(), time)
 
 
+def _message_in(text: str) -> tuple[str, LogTime | None]:
+    """Return the message of a line, and the time that is beside it where the line is JSON."""
+    own = _FIELD_OF_ITS_OWN.fullmatch(text) if text.lstrip()[:1] == '"' else None
+    if own is not None:
+        text = f"{{{own[1]}}}"
+    if text.lstrip()[:1] != "{":
+        return text, None
+    fields = _object(text, text.index("{"))
+    message = next((said for name in _MESSAGE_FIELDS if isinstance(said := fields.get(name), str)), "")
+    return message.encode("utf-8", "replace").decode(), time_of(fields)  # half a surrogate pair is no text
+
+
 def _split(line: bytes) -> tuple[LogTime, dict[str, Any]]:
     """The time of a line, and the object behind ``Completed request:``."""
     text = line.decode("utf-8", "replace")
-    time = None
-    if text.lstrip()[:1] == "{":
-        fields = _object(text, text.index("{"))
-        time = time_of(fields)
-        text = next((told for name in _MESSAGE_FIELDS if isinstance(told := fields.get(name), str)), "")
+    text, time = _message_in(text)
     at = text.find(REQUEST.decode())
     if at < 0:
         raise UnreadableLineError("are no request line, though they name an API")

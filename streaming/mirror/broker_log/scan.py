@@ -29,6 +29,9 @@ REQUEST: Final = b"Completed request:"
 TEXT_FORM: Final = b"Completed request:RequestHeader("
 """What a line of Kafka before 2.8 has, which is no JSON."""
 
+IN_CSV: Final = b'""requestApiKey""'
+"""What a line has in a table of comma-separated values."""
+
 BEGINNING: Final = 1024
 """Bytes by which a log is recognised."""
 
@@ -37,6 +40,46 @@ _TEXT: Final = bytes(byte for byte in range(256) if byte >= 0x20 or byte in b"\t
 API_KEY: Final = b"requestApiKey"
 _number: Final = re.compile(rb'requestApiKey\\*" ?: ?(\d+)').match
 _WANTED: Final = frozenset(str(key).encode() for key in (*MIRRORED_API_KEYS, METADATA))
+
+
+_CRI: Final = re.compile(rb"(\S+ std(?:out|err) )P (.*)", re.DOTALL)
+_CRI_NEXT: Final = re.compile(rb"(\S+ std(?:out|err) )[PF] (.*)", re.DOTALL)
+_DOCKER: Final = re.compile(rb'(\{"log":")((?:[^"\\]|\\.)*)(".*)', re.DOTALL)
+
+
+def is_partial(line: bytes) -> bool:
+    """Return True if a container's runtime has written a line in parts, and this is not the last one.
+
+    Runtimes cut at 16 KiB: those of Kubernetes mark a part with P and the last with F (CRI), the last of Docker's ends in a line feed.
+    """
+    if line[:8] == b'{"log":"':
+        found = _DOCKER.fullmatch(line)
+        return found is not None and not found[2].endswith(b"\\n")
+    return _CRI.match(line[:64]) is not None
+
+
+def joined(data: bytes, begin: int, end: int) -> tuple[bytes, int]:
+    """Return the line whose first part is ``data[begin:end]``, and where its last part ends."""
+    first = data[begin:end]
+    docker = _DOCKER.fullmatch(first)
+    found = docker or _CRI.fullmatch(first)
+    assert found is not None
+    text, pattern = [found[2]], _DOCKER if docker else _CRI_NEXT
+    more = True
+    while more and end < len(data):
+        begin, end = end + 1, _line_end(data, end + 1)
+        following = pattern.fullmatch(data, begin, end)
+        if following is None:
+            break
+        text.append(following[2])
+        more = is_partial(data[begin:end])
+    whole = b"".join(text)
+    return (docker[1] + whole + docker[3] if docker else found[1] + b"F " + whole), end
+
+
+def _line_end(data: bytes, at: int) -> int:
+    end = data.find(b"\n", at)
+    return len(data) if end < 0 else end
 
 
 def is_broker_log(source: Source) -> bool:
@@ -66,21 +109,22 @@ class Scanner:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Return the lines of interest that end in this portion."""
-        end = data.rfind(b"\n")
-        if end < 0:
+        if b"\n" not in data:
             self._keep(data)
             return
-        if self._rest or self._skips:
-            begin = data.find(b"\n") + 1
-            first = b"".join((*self._rest, data[: begin - 1]))
-            whole = not self._skips and len(first) <= LONGEST_LINE
-            self._forget()
-            if whole:
-                yield from self._lines(first)
-            else:
-                self._counts["lines of more than 16 MiB"] += 1
-            data = data[begin:]
-            end -= begin
+        if self._skips:
+            self._counts["lines of more than 16 MiB"] += 1
+            data = data[data.find(b"\n") + 1 :]
+        before = b"".join(self._rest)
+        self._forget()
+        data = before + data
+        begin, end = before.rfind(b"\n") + 1, data.rfind(b"\n")
+        if before and data.find(b"\n", len(before)) - begin > LONGEST_LINE:
+            self._counts["lines of more than 16 MiB"] += 1
+            data = data[:begin] + data[data.find(b"\n", len(before)) + 1 :]
+            end = data.rfind(b"\n")
+        while end >= 0 and is_partial(data[data.rfind(b"\n", 0, end) + 1 : end]):
+            end = data.rfind(b"\n", 0, end)  # its other parts come with the next portion
         self._keep(data[end + 1 :])
         if end >= 0:
             yield from self._lines(data[:end])
@@ -112,15 +156,19 @@ class Scanner:
         at, passed, last = data.find(API_KEY), 0, -1
         if at < 0:
             self._counts["lines in text form"] += data.count(TEXT_FORM)
+        self._counts["lines in a table"] += data.count(IN_CSV)
         while at >= 0:
-            end = data.find(b"\n", at)
-            end = len(data) if end < 0 else end
+            end = _line_end(data, at)
             found = _number(data, at)
             if found is not None and found[1] in _WANTED:
                 while coming is not None and coming[0] < at:
                     yield coming[1]
                     coming = next(said, None)
-                yield data[data.rfind(b"\n", 0, at) + 1 : end]
+                begin = data.rfind(b"\n", 0, at) + 1
+                line = data[begin:end]
+                if is_partial(line):
+                    line, end = joined(data, begin, end)
+                yield line
                 last = -1
             else:
                 passed += 1
@@ -131,16 +179,14 @@ class Scanner:
             yield coming[1]
         yield from (line for _, line in said)
         if last >= 0:
-            end = data.find(b"\n", last)
-            yield data[data.rfind(b"\n", 0, last) + 1 : len(data) if end < 0 else end]
+            yield data[data.rfind(b"\n", 0, last) + 1 : _line_end(data, last)]
 
 
 def _of_coordinators(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield what coordinators say, with its place in the portion."""
     at = data.find(MARK)
     while at >= 0:
-        end = data.find(b"\n", at)
-        end = len(data) if end < 0 else end
+        end = _line_end(data, at)
         line = data[data.rfind(b"\n", 0, at) + 1 : end]
         if API_KEY not in line:
             yield at, line

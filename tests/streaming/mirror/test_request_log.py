@@ -504,3 +504,49 @@ class TestUnreadLines:
         request = wire.DescribeGroupsRequest(groups=("billing",))
         found = Read(heartbeat(0) + request_line(request, wire.DescribeGroupsResponse(), over_ms=500)[:240] + b"\n")
         assert [record for record in found.records if record.kind is Kind.GAP] == []
+
+
+class TestCollectors:
+    """What collectors of logs export."""
+
+    LINE = heartbeat(250).decode().removesuffix("\n")
+
+    @pytest.mark.parametrize(
+        "log",
+        [
+            json.dumps({"MESSAGE": LINE, "__REALTIME_TIMESTAMP": "1", "PRIORITY": "6"}),
+            json.dumps({"textPayload": LINE, "insertId": "a", "timestamp": "2023-11-14T22:13:20.250Z"}),
+            json.dumps({"line": LINE, "labels": {"app": "kafka"}, "timestamp": "2023-11-14T22:13:20.250Z"}),
+            json.dumps([{"textPayload": LINE, "insertId": "a"}], indent=2),
+            json.dumps({"events": [{"timestamp": 1, "message": LINE, "eventId": "3"}], "searchedLogStreams": []}, indent=4),
+        ],
+        ids=["journalctl -o json", "gcloud", "logcli -o jsonl", "gcloud --format json", "aws logs filter-log-events"],
+    )
+    def test_a_line_in_json_is_read(self, log):
+        found = Read(log.encode() + b"\n")
+        assert (found.kinds(), found.at_ms()[-1], found.counted()) == (["req 12", "res 12"], 250, {})
+
+    def test_a_table_is_refused_with_the_command_that_gives_another_form(self):
+        found = Read(b"@timestamp,@message\n2023-11-14 22:13:20.250," + b'"' + self.LINE.replace('"', '""').encode() + b'"\n')
+        assert "aws logs filter-log-events" in (found.reader.why_nothing() or "")
+
+    @pytest.mark.parametrize("size", [7, 100, 333, 5_000])
+    @pytest.mark.parametrize("runtime", ["CRI", "Docker"])
+    def test_the_parts_of_a_line_are_joined(self, runtime, size):
+        """Whatever the portions in which the file is read."""
+        whole = [heartbeat(250 * number).decode() for number in range(3)]
+        parts = [line[at : at + 150] for line in whole for at in range(0, len(line), 150)]
+        if runtime == "CRI":
+            at = "2023-11-14T22:13:20.250123456Z stdout"
+            log = "".join(f"{at} {'F' if part[-1] == chr(10) else 'P'} {part.rstrip(chr(10))}\n" for part in parts)
+        else:
+            log = "".join(json.dumps({"log": part, "stream": "stdout"}, separators=(",", ":")) + "\n" for part in parts)
+        scanner, reader = Scanner(Counter()), RequestLogReader((found := []).append)
+        for at in range(0, len(log), size):
+            for told in reader.told_by(scanner.feed(log[at : at + size].encode())):
+                reader.take(told)
+        for told in reader.told_by(scanner.finish()):
+            reader.take(told)
+        reader.finish()
+        assert [record.api_key for record in found if record.kind is Kind.RESPONSE] == [12, 12, 12]
+        assert reader.lines.counts == {}
