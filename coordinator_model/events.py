@@ -405,9 +405,12 @@ def _form_of(type_: Any) -> Form | None:
 
 
 def _published(kind: type[Struct], plain: dict[str, Any]) -> dict[str, Any]:
-    for name, form in _forms(kind).items():
-        if name in plain:
-            plain[name] = form.publish(plain[name])
+    forms = _forms(kind)
+    for name, value in plain.items():
+        if name in forms:
+            plain[name] = forms[name].publish(value)
+        elif isinstance(value, tuple):
+            plain[name] = list(value)
     return plain
 
 
