@@ -47,6 +47,9 @@ class Capture(Protocol):
     def foreign(self, first: bytes) -> None:
         """A connection is not Kafka's, as far as it can be read; with its first bytes."""
 
+    def begins(self, first: bytes) -> None:
+        """A client's first bytes on a connection whose broker is known."""
+
     def opaque(self, reason: str) -> None:
         """A connection with a broker cannot be followed any further."""
 
@@ -166,6 +169,8 @@ class CapturedConnection(Conversation):
     def received(self, side: int, data: bytes, at_us: int) -> None:
         """The next bytes from a side of the stream."""
         self._at_us = at_us
+        if side == self._client_side and not self._heard[side] and self._capture.is_broker(self.endpoint):
+            self._capture.begins(data)
         self._heard[side] = True
         if self._is_opening:
             self._open(side, data, at_us)

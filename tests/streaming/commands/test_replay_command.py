@@ -396,14 +396,15 @@ class TestBadInput:
         assert str(path) in result.stderr
         assert len(result.stderr.splitlines()) == 1
 
-    def test_a_capture_of_something_else_is_one_sentence_and_status_2(self, tmp_path):
+    @pytest.mark.parametrize("options", [(), ("--port", "443")], ids=["any port", "its port"])
+    def test_a_capture_of_something_else_is_one_sentence_and_status_2(self, tmp_path, options):
         made: list[Segment] = []
         talk = Connection(made, broker=("10.0.0.2", 443)).open()
         talk.client(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"r" * 500)
         talk.broker(b"\x16\x03\x03\0\x7a" + b"s" * 120)
         path = tmp_path / "web.pcap"
         path.write_bytes(pcap(made))
-        result = invoke(path)
+        result = invoke(path, *options)
         assert result.exit_code == 2
         assert "none of them speaks Kafka; 1 of them use TLS" in result.stderr
         assert len(result.stderr.splitlines()) == 1
