@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from streaming.mirror.broker_log.scan import Scanner
+from streaming.mirror.broker_log.times import FileClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,13 +28,13 @@ def follow(files: Sequence[FollowedFile], reader: RequestLogReader) -> None:
 
     :raises OSError: when one cannot be read.
     """
-    scanners = [Scanner(reader.counts) for _ in files]
+    scanners = [(Scanner(reader.counts), FileClock()) for _ in files]
     while True:
         came = False
-        for file, scanner in zip(files, scanners, strict=True):
+        for file, (scanner, clock) in zip(files, scanners, strict=True):
             if data := file.read():
                 came = True
-                for told in reader.told_by(scanner.feed(data)):
+                for told in reader.told_by(scanner.feed(data), clock):
                     reader.take(told)
         if not came:
             time.sleep(_LOOK_S)

@@ -23,6 +23,7 @@ from streaming.mirror.broker_log.connections import BrokerLives, LoggedConnectio
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
 from streaming.mirror.broker_log.request_line import Logged, RequestLines, Told, TopicsTold, Unread
 from streaming.mirror.broker_log.scan import Scanner
+from streaming.mirror.broker_log.times import FileClock
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.pcap.files import CaptureError
@@ -105,20 +106,27 @@ class RequestLogReader:
 
         :param damage: called with half a sentence that says why reading ended before the file did.
         """
-        scanner = Scanner(self.counts)
+        scanner, clock = Scanner(self.counts), FileClock()
         try:
             while data := source.more():
-                yield from self.told_by(scanner.feed(data))
+                yield from self.told_by(scanner.feed(data), clock)
         except CaptureError as error:
             damage(str(error))
-        yield from self.told_by(scanner.finish())
+        yield from self.told_by(scanner.finish(), clock)
 
-    def told_by(self, lines: Iterable[bytes]) -> Iterator[Told]:
-        """What lines tell that may be request lines."""
+    def told_by(self, lines: Iterable[bytes], clock: FileClock) -> Iterator[Told]:
+        """What lines of a file tell that may be request lines."""
         for line in lines:
             told = self.lines.read(line)
-            if told is not None:
-                yield told
+            if told is None:
+                continue
+            late_us = clock.late_us(told.at_us) if told.at_us else 0
+            if late_us:
+                self.counts["lines of an hour that came twice, since clocks were set back; their order in the file counts"] += 1
+                told = told._replace(at_us=told.at_us + late_us)
+                if isinstance(told, Logged):
+                    told = told._replace(received_us=told.received_us + late_us)
+            yield told
 
     def take(self, told: Told) -> None:
         """Take the next line of the log."""

@@ -21,6 +21,7 @@ from coordinator_model.wire.record import Cause, Kind, MirrorRecord, unpack_loss
 from streaming.mirror.broker_log import scan
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import Scanner, is_broker_log
+from streaming.mirror.broker_log.times import FileClock
 from streaming.mirror.pcap.files import opened
 from streaming.mirror.record_file import records
 from streaming.replay.engine import ReplayEngine
@@ -541,12 +542,33 @@ class TestCollectors:
             log = "".join(f"{at} {'F' if part[-1] == chr(10) else 'P'} {part.rstrip(chr(10))}\n" for part in parts)
         else:
             log = "".join(json.dumps({"log": part, "stream": "stdout"}, separators=(",", ":")) + "\n" for part in parts)
-        scanner, reader = Scanner(Counter()), RequestLogReader((found := []).append)
+        scanner, clock, reader = Scanner(Counter()), FileClock(), RequestLogReader((found := []).append)
         for at in range(0, len(log), size):
-            for told in reader.told_by(scanner.feed(log[at : at + size].encode())):
+            for told in reader.told_by(scanner.feed(log[at : at + size].encode()), clock):
                 reader.take(told)
-        for told in reader.told_by(scanner.finish()):
+        for told in reader.told_by(scanner.finish(), clock):
             reader.take(told)
         reader.finish()
         assert [record.api_key for record in found if record.kind is Kind.RESPONSE] == [12, 12, 12]
         assert reader.lines.counts == {}
+
+
+class TestClocks:
+    HOUR_MS = 3_600_000
+
+    def test_an_hour_that_comes_twice_follows_the_first(self):
+        """In the night in which clocks are set back, where lines name no zone."""
+        before = [heartbeat(self.HOUR_MS - 2_000), heartbeat(self.HOUR_MS - 1_000)]
+        again = [heartbeat(0), heartbeat(15_000), heartbeat(14_999), heartbeat(self.HOUR_MS - 1_000)]
+        found = Read(b"".join([*before, *again, heartbeat(2 * self.HOUR_MS)]))
+        answers = [at_ms for at_ms, kind in zip(found.at_ms(), found.kinds(), strict=True) if kind == "res 12"]
+        hours = [round(at_ms / self.HOUR_MS, 2) for at_ms in answers]
+        assert hours == [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
+        assert answers == sorted(answers)
+        assert [sentence for sentence in found.reader.told() if "came twice" in sentence] == [
+            "4 lines of an hour that came twice, since clocks were set back; their order in the file counts"
+        ]
+
+    def test_lines_in_another_order_than_their_times_are_no_second_hour(self):
+        found = Read(heartbeat(10_000) + heartbeat(0) + heartbeat(1_000_000) + heartbeat(20_000))
+        assert [sentence for sentence in found.reader.told() if "came twice" in sentence] == []
