@@ -1,8 +1,8 @@
 """Hypothesis profiles: a sample for ``make test``, all that CI runs, and what ``make histories`` runs for as long as it takes. And lanes.
 
-``make test`` runs four processes on two cores, since tests with brokers wait most of the time. One begins with every file that starts
-Spark, one test after the other; the others with the rest, file by file. What tests of several could disturb (ports, folders) they have to
-see to themselves.
+``make test`` runs four processes on two cores, since tests with brokers wait most of the time. One begins with the files that start Spark
+most often, one test after the other; the others with the rest, file by file. What tests of several could disturb (ports, folders) they
+have to see to themselves.
 """
 
 from __future__ import annotations
@@ -23,18 +23,16 @@ settings.register_profile("sample", settings.get_profile("suite"), max_examples=
 settings.register_profile("histories", settings.get_profile("suite"), max_examples=20_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
-SPARK = {
-    f"tests/real/test_{name}.py" for name in ("cluster", "demo", "durability", "job", "kills", "metrics", "security", "upgrade")
-}
+SPARK = {f"tests/real/test_{name}.py" for name in ("cluster", "demo", "durability", "job", "kills", "metrics")}
 
 if not hasattr(sys.modules["__main__"], "__file__"):  # in a worker; pyspark then takes the process for its doctests, and ends it
     sys.modules["__main__"].__file__ = __file__
 
-_told_by_workers: list[str] = []
+_lines_of_workers: list[str] = []
 
 
 class Lanes(LoadScopeScheduling):
-    """What is handed to a worker at once: all that starts Spark, or another file."""
+    """What is handed to a worker at once: all that starts Spark often, or another file."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -53,7 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Print at once which life a history fails in: the run goes on for hours, and tells nothing if it is interrupted."""
+    """Print at once which history fails: the run goes on for hours, and prints nothing if it is interrupted."""
     if report.failed and settings.get_current_profile_name() == "histories":
         print(f"\n{report.nodeid}\n{report.longreprtext}", file=sys.stderr, flush=True)
 
@@ -65,11 +63,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    _told_by_workers.extend(getattr(node, "workeroutput", {}).get("tally", ()))
+    _lines_of_workers.extend(getattr(node, "workeroutput", {}).get("tally", ()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in _told_by_workers or counters.lines():
+    for line in _lines_of_workers or counters.lines():
         terminalreporter.write_line(line)
     skipped = closing_line(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
     if skipped is not None:
