@@ -22,11 +22,15 @@ WAIT_S = 240.0  # a bound for what never comes: on a machine that is busy enough
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = WAIT_S) -> Any:
-    """Poll a condition until it gives something true, and return that."""
-    deadline = time.monotonic() + timeout_s
+    """Poll a condition until it gives something true, and return that.
+
+    The pauses grow: a condition may read a whole topic, which takes the cores from what it waits for.
+    """
+    deadline, pause_s = time.monotonic() + timeout_s, 0.02
     while not (found := condition()):
         assert time.monotonic() < deadline, f"waited {timeout_s:.0f} s in vain: {what}"
-        time.sleep(0.02)
+        time.sleep(pause_s)
+        pause_s = min(1.5 * pause_s, 0.3)
     return found
 
 

@@ -38,7 +38,7 @@ def converse(address: str) -> None:
 
     def read() -> bool:
         nonlocal taken
-        taken += sum(message is not None and not message.error() for message in (first.poll(0.05), second.poll(0.05)))
+        taken += sum(not message.error() for consumer in (first, second) for message in consumer.consume(100, 0.1))
         return taken >= 100
 
     for consumer in (first, second):
