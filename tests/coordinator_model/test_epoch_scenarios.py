@@ -53,17 +53,6 @@ def test_partitions_go_from_two_members_to_a_third(talk: Epochs) -> None:
     assert talk.group_json()["state"] == "Stable"
 
 
-def test_a_grant_before_the_acknowledgement_is_two_owners(talk: Epochs) -> None:
-    a, c = talk.member("a"), talk.member("c")
-    talk.joins(a, 10, foo(0, 1, 2))
-    talk.joins(c, 11, {})
-    talk.beats(a, 10, foo(0, 1))
-    talk.beats(c, 11, foo(2))
-    talk.beats(a)
-    silent(talk, "A-12")
-    assert (talk.the("A-12").severity, len(talk.the("A-12").evidence)) == (Severity.CRITICAL, 3)
-
-
 @pytest.mark.parametrize("epoch", [11, 10], ids=["-4.1", "4.2-"])
 def test_a_newer_target_takes_more_while_a_member_gives_up(talk: Epochs, epoch: int) -> None:
     a = talk.member("a")
@@ -73,18 +62,6 @@ def test_a_newer_target_takes_more_while_a_member_gives_up(talk: Epochs, epoch: 
     talk.beats(a, epoch, foo(0), owned=foo(0, 1))
     talk.beats(a, 12, owned=foo(0))
     silent(talk)
-
-
-def test_the_newest_rebalance_timeout_counts(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2), rt_ms=180_000)
-    talk.joins(b, 3, {})
-    talk.beats(a, 2, foo(0, 1), rebalance_timeout_ms=12_000, subscribed_topic_names=("foo",))
-    talk.wait(7_000)
-    assert talk.rules() == ["R-14"]
-    talk.beats(a, 3, owned=foo(0, 1))
-    talk.beats(b, 3, foo(2))
-    silent(talk, "R-14")
 
 
 def test_who_does_not_give_up_is_removed(talk: Epochs) -> None:
@@ -99,26 +76,6 @@ def test_who_does_not_give_up_is_removed(talk: Epochs) -> None:
     assert (talk.the("R-14").severity, talk.the("R-14").blame) == (Severity.WARNING, Blame.CLIENT)
     assert talk.rules() == ["R-14"]
     assert talk.group_json()["rebalances"]["removed, did not give partitions up"] == 1
-
-
-def test_who_should_have_been_removed_is_the_brokers_fault(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
-    talk.beats(a, 2, foo(0, 1))
-    talk.live([a, b], 195)
-    assert (talk.the("R-14").severity, talk.the("R-14").blame) == (Severity.ERROR, Blame.BROKER)
-
-
-def test_two_rounds_at_one_epoch_start_the_clock_twice(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
-    talk.beats(a, 2, foo(0, 1))
-    talk.live([a, b], 25)
-    talk.beats(a, 2, foo(0), owned=foo(0, 1))
-    talk.live([a, b], 25)
-    silent(talk)
 
 
 def test_a_repeated_list_with_the_partition_acknowledges_nothing(talk: Epochs) -> None:
@@ -191,13 +148,6 @@ def test_within_the_assignment_interval_a_joiner_gets_nothing_yet(talk: Epochs) 
     talk.beats(a, 3, owned=foo(0))
     talk.beats(b, 3, foo(1))
     silent(talk)
-
-
-def test_an_assignor_that_fails_three_times(talk: Epochs) -> None:
-    a = alone(talk)
-    for _ in range(3):
-        talk.refused(a, -1, text="Failed to compute a new target assignment for epoch 11: boom")
-    silent(talk, "E-13")
 
 
 # ---------------------------------------------------------------------------------------------------- epochs and identity
@@ -316,16 +266,6 @@ def test_a_static_member_comes_back_with_other_topics(talk: Epochs) -> None:
     silent(talk)
 
 
-def test_an_instance_id_that_is_held_for_longer_than_a_session(talk: Epochs) -> None:
-    a, b = talk.member("a", "i"), talk.member("b", "i")
-    talk.joins(a, 2, foo(0))
-    for _ in range(30):
-        talk.beats(a)
-        talk.refused_join(b, 111)
-        talk.wait(3_000)
-    silent(talk, "E-06")
-
-
 def test_another_id_with_a_held_instance_id(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
@@ -361,14 +301,6 @@ def test_the_first_version_leaves_the_id_to_the_broker(talk: Epochs) -> None:
     b.member_id = "0123456789012345678901"
     talk.call(b, request, talk.given(b, 3, {}), version=0)
     silent(talk, "E-05")
-
-
-def test_a_static_leave_without_its_instance_id_holds_the_slot(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
-    a.instance_id = None
-    talk.refused(a, 42, epoch=-2, text="InstanceId can't be null.")
-    silent(talk, "E-19")
 
 
 def test_an_instance_id_may_be_left_out_once_it_was_said(talk: Epochs) -> None:
