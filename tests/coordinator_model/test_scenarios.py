@@ -162,13 +162,6 @@ def test_no_common_protocol_is_refused(talk: Conversation) -> None:
     no_errors(talk)
 
 
-def test_a_rejoin_that_leaves_the_common_set_is_refused(talk: Conversation) -> None:
-    _, b = stable(talk, "a", "b")
-    offers = (wire.JoinGroupRequestProtocol(name="sticky", metadata=b""),)
-    talk.refuse_join(talk.ask_join(b, protocols=offers), 23, b.member_id)
-    no_errors(talk)
-
-
 @pytest.mark.parametrize("fields", [{"protocol_type": ""}, {"protocols": ()}], ids=["type", "list"])
 def test_an_empty_protocol_type_or_list_is_refused_in_an_empty_group(talk: Conversation, fields: dict[str, Any]) -> None:
     talk.refuse_join(talk.ask_join(talk.client("a"), **fields), 23)
@@ -646,17 +639,6 @@ def test_an_id_that_does_not_match_the_instance_is_fenced(talk: Conversation, wh
     assert {finding.rule for finding in talk.findings} <= {"S-07"}
 
 
-def test_a_static_sync_with_another_members_id_is_fenced(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    a.instance_id, b.instance_id = "i-a", "i-b"
-    talk.join_all([a, b], 4)
-    wrong = a.reconnected()
-    wrong.member_id = "invalid"
-    refused_sync(talk, wrong, 82)
-    talk.sync_all([a, b])
-    no_errors(talk)
-
-
 def test_each_restart_gets_another_id(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4, static=("b",))
     ids = {b.member_id}
@@ -766,12 +748,6 @@ def test_sync_of_an_unknown_member(talk: Conversation) -> None:
     no_errors(talk)
 
 
-def test_sync_at_an_illegal_generation(talk: Conversation) -> None:
-    _, b = stable(talk, "a", "b", generation=4)
-    refused_sync(talk, b, 22, generation_id=3)
-    no_errors(talk)
-
-
 @pytest.mark.parametrize("first", ["leader", "follower"])
 def test_follower_and_leader_sync_in_either_order(talk: Conversation, first: str) -> None:
     a, b = talk.client("a"), talk.client("b")
@@ -820,15 +796,6 @@ def test_an_empty_assignment_is_delivered_as_such(talk: Conversation) -> None:
     assert state(talk) == "Stable"
     talk.settle()
     assert {finding.rule for finding in talk.findings if finding.blame == "broker"} == set()
-
-
-@pytest.mark.parametrize("fields", [{"protocol_type": "connect"}, {"protocol_name": "sticky"}], ids=["type", "name"])
-def test_a_sync_with_another_protocol_is_refused(talk: Conversation, fields: dict[str, Any]) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
-    refused_sync(talk, b, 23, **fields)
-    talk.sync_all([a, b])
-    no_errors(talk)
 
 
 def test_a_sync_of_a_version_without_protocol_fields_succeeds(talk: Conversation) -> None:
@@ -935,12 +902,6 @@ def test_a_heartbeat_while_completing_succeeds(talk: Conversation) -> None:
     silent(talk)
 
 
-def test_a_heartbeat_at_an_illegal_generation(talk: Conversation) -> None:
-    _, b = stable(talk, "a", "b", generation=4)
-    talk.heartbeat(b, 22, generation=3)
-    no_errors(talk)
-
-
 def test_heartbeats_keep_the_session(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4)
     for _ in range(12):
@@ -949,29 +910,6 @@ def test_heartbeats_keep_the_session(talk: Conversation) -> None:
         talk.heartbeat(b)
     assert len(members(talk)) == 2
     assert talk.rules() == []
-    no_errors(talk)
-
-
-def test_a_static_heartbeat_with_another_id_is_fenced(talk: Conversation) -> None:
-    a, _ = stable(talk, "a", "b", generation=4, static=("a",))
-    wrong = a.reconnected()
-    wrong.member_id = "invalid"
-    talk.heartbeat(wrong, 82)
-    talk.heartbeat(a)
-    no_errors(talk)
-
-
-@pytest.mark.parametrize("error", [25, 15], ids=["unknown", "dead"])
-def test_leaving_an_unknown_or_dead_group(talk: Conversation, error: int) -> None:
-    a = talk.client("a")
-    a.member_id = "m"
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id="m")
-    body = wire.LeaveGroupRequest(group_id="g", members=(identity,))
-    if error == 25:
-        outcome = wire.LeaveGroupResponseMemberResponse(member_id="m", error_code=error)
-        talk.call(a, body, wire.LeaveGroupResponse(members=(outcome,)))
-    else:
-        talk.call(a, body, wire.LeaveGroupResponse(error_code=error))
     no_errors(talk)
 
 
@@ -1102,36 +1040,6 @@ def test_a_loading_coordinator_answers_heartbeats_blindly(talk: Conversation, sy
 # ---------------------------------------------------------------------------------------------------- offsets
 
 
-def test_a_commit_of_an_unknown_member(talk: Conversation) -> None:
-    stable(talk, "a", "b", generation=4)
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "stranger", 4
-    talk.commit(stranger, 25)
-    no_errors(talk)
-
-
-def test_a_commit_at_an_illegal_generation(talk: Conversation) -> None:
-    a, _ = stable(talk, "a", "b", generation=4)
-    talk.commit(a, 22, generation_id_or_member_epoch=3)
-    no_errors(talk)
-
-
-def test_a_commit_with_an_unknown_instance(talk: Conversation) -> None:
-    a, _ = stable(talk, "a", "b", generation=4)
-    talk.commit(a, 25, group_instance_id="unheard-of")
-    no_errors(talk)
-
-
-def test_a_commit_with_a_fenced_instance(talk: Conversation) -> None:
-    a, b = stable(talk, "a", "b", generation=4, static=("b",))
-    talk.close(b)
-    new = replacement(talk, "b", a, 4)
-    talk.call(new, talk.sync_request(new, []), talk.synced())
-    old = b.reconnected()
-    talk.commit(old, 82)
-    no_errors(talk)
-
-
 def test_a_commit_while_completing_is_told_to_rejoin(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.join_all([a, b], 4)
@@ -1142,12 +1050,6 @@ def test_a_commit_while_completing_is_told_to_rejoin(talk: Conversation) -> None
 
 def simple_commit(talk: Conversation, error: int) -> None:
     talk.commit(talk.client("tool"), error, member_id="", generation_id_or_member_epoch=-1, group_instance_id=None)
-
-
-def test_a_commit_without_identity_into_a_living_group(talk: Conversation) -> None:
-    stable(talk, "a", "b", generation=4)
-    simple_commit(talk, 25)
-    no_errors(talk)
 
 
 def test_commits_keep_the_session(talk: Conversation) -> None:
@@ -1183,24 +1085,6 @@ def test_a_commit_to_an_unknown_group(talk: Conversation, version: int, error: i
     reply = wire.OffsetCommitResponse(topics=(wire.OffsetCommitResponseTopic(name="t", partitions=(done,)),))
     talk.call(a, body, reply, version=version)
     assert members(talk) == set()
-    no_errors(talk)
-
-
-def test_a_transactional_commit_at_an_illegal_generation(talk: Conversation) -> None:
-    a, _ = stable(talk, "a", "b", generation=4)
-    partition = wire.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
-    body = wire.TxnOffsetCommitRequest(
-        transactional_id="tx",
-        group_id="g",
-        producer_id=1,
-        producer_epoch=1,
-        generation_id_or_member_epoch=3,
-        member_id=a.member_id,
-        topics=(wire.TxnOffsetCommitRequestTopic(name="t", partitions=(partition,)),),
-    )
-    done = wire.TxnOffsetCommitResponsePartition(partition_index=0, error_code=22)
-    reply = wire.TxnOffsetCommitResponse(topics=(wire.TxnOffsetCommitResponseTopic(name="t", partitions=(done,)),))
-    talk.call(a, body, reply, version=3)
     no_errors(talk)
 
 
