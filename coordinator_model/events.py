@@ -173,6 +173,11 @@ class GroupEvent(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         return str(self.__struct_config__.tag)
 
     @property
+    def at_s(self) -> float:
+        """Return its time in seconds since the epoch."""
+        return self.at_us / 1_000_000
+
+    @property
     def key(self) -> str:
         """Return the key of the record in the topic: events of one group stay in order."""
         return f"{self.cluster}/{self.group}"
@@ -365,6 +370,16 @@ class RebalanceFinished(GroupEvent, frozen=True, kw_only=True):
     never_came_back: tuple[LostMember, ...]
     waited_for: tuple[WaitedFor, ...]
     assignor: str | None
+
+    @property
+    def began_s(self) -> float:
+        """Return when it began, in seconds since the epoch."""
+        return (self.began_us or self.at_us) / 1_000_000
+
+    @property
+    def cost_s(self) -> float | None:
+        """Return what it cost in member-seconds; None if that is not known."""
+        return None if self.cost_us is None else self.cost_us / 1_000_000
 
 
 KINDS: Final = {

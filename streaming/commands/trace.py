@@ -82,7 +82,7 @@ def _read(properties: Mapping[str, Any], topic: str, name: str, since_s: float |
         reader.start(patience_s=0)
         for record in reader.history():
             event = None if record.value is None or not record.name.endswith(f"/{name}") else event_of(record.value)
-            if event is not None and event["group"] == name:
+            if event is not None and event.group == name:
                 state.event(event)
     return state
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from coordinator_model.events import GroupEvent, RebalanceFinished
 from coordinator_model.finding import Severity
 from streaming.commands.output import fail, print_json, print_warning, stdout
 from streaming.config.settings import ConfigError, Topics, load
@@ -33,7 +34,6 @@ from streaming.published.records import (
     is_open,
     lag_of,
     lag_of_rebalance,
-    seconds,
     trouble,
     worst_findings,
 )
@@ -68,7 +68,7 @@ PropertiesOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the published records as JSON, one object per line.")]
 
 
-_FORMATS: Final = {"groups": group_of, "findings": finding_of, "events": event_of}
+_FORMATS: Final[dict[str, Callable[[bytes], Any]]] = {"groups": group_of, "findings": finding_of, "events": event_of}
 
 
 def groups(
@@ -203,23 +203,21 @@ def rebalances(
     """
     (published,) = _read(config, bootstrap_server, command_config, "events")
     since_s = 0.0 if last_minutes is None else time.time() - last_minutes * 60
-    wanted = [
-        event
-        for event in published
-        if event["kind"] == "rebalance_finished" and seconds(event["at"]) >= since_s and (not group or event["group"] in group)
-    ]
-    wanted.sort(key=lambda event: seconds(event["at"]))
+    over: Iterable[RebalanceFinished] = (event for event in published if isinstance(event, RebalanceFinished))
+    wanted = sorted(
+        (event for event in over if event.at_s >= since_s and (not group or event.group in group)), key=lambda event: event.at_us
+    )
     lags = _read_lags(config, bootstrap_server, command_config)
-    effects = [lag_of_rebalance(lags.get((event["cluster"], event["group"])), event) for event in wanted]
+    effects = [lag_of_rebalance(lags.get((event.cluster, event.group)), event) for event in wanted]
     if as_json:
-        _print_json(event | {"lag": effect and effect._asdict()} for event, effect in zip(wanted, effects, strict=True))
+        _print_json(event.as_json() | {"lag": effect and effect._asdict()} for event, effect in zip(wanted, effects, strict=True))
         return
     console = stdout(soft_wrap=False)
     if not wanted:
         console.print("No rebalance.")
         return
-    console.print(rebalances_table([_harmless(event) for event in wanted], console.width, effects))
-    cost = member_seconds(sum(event.get("cost_member_seconds") or 0.0 for event in wanted))
+    console.print(rebalances_table([harmless(event, hide_addresses=False) for event in wanted], console.width, effects))
+    cost = member_seconds(sum(event.cost_s or 0.0 for event in wanted))
     console.print(f"\n{len(wanted):,} rebalance{'s' if len(wanted) > 1 else ''}, {cost} without consuming")
 
 
@@ -231,12 +229,12 @@ def published_groups(config: Path | None, bootstrap_server: str | None, command_
     return _read(config, bootstrap_server, command_config, "groups")[0]
 
 
-def _read(config: Path | None, bootstrap_server: str | None, command_config: list[str] | None, *names: str) -> list[list[Json]]:
-    """Read topics to their end, and return the newest records of each; on an error print it and exit.
+def _read(config: Path | None, bootstrap_server: str | None, command_config: list[str] | None, *names: str) -> list[list[Any]]:
+    """Read topics to their end, and return the newest records of each: events, or plain JSON; on an error print it and exit.
 
     :param names: keys of the section [topics].
     """
-    newest: dict[str, dict[str, Json]] = {name: {} for name in names}
+    newest: dict[str, dict[str, Any]] = {name: {} for name in names}
     unreadable: Counter[str] = Counter()
     written_s = 0.0
     try:
@@ -251,7 +249,7 @@ def _read(config: Path | None, bootstrap_server: str | None, command_config: lis
                 name = name_of[record.topic]
                 content = None if record.value is None else _FORMATS[name](record.value)
                 # An event that is written twice has the same id; its key is that of all events of its group.
-                key = content["id"] if content is not None and name == "events" else record.name
+                key = content.id if isinstance(content, GroupEvent) else record.name
                 newest[name].pop(key, None)
                 if content is not None:
                     newest[name][key] = content

@@ -14,7 +14,20 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from coordinator_model.events import RECONCILING, State
+from coordinator_model.events import (
+    DELETED,
+    NO_MEMBERS,
+    NOT_BEGUN,
+    RECONCILING,
+    SERVED,
+    GroupEvent,
+    PhaseEnded,
+    RebalanceBegan,
+    RebalanceFinished,
+    SightLost,
+    SightRegained,
+    State,
+)
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.data import CLASSIC
 from streaming.published.records import Json, is_open, seconds
@@ -51,10 +64,10 @@ Key = tuple[str, str]
 
 _STATE_AFTER_PHASE: Final = {"join": State.COMPLETING.value, "sync": State.STABLE.value}
 _STATE_AFTER_REBALANCE: Final = {
-    "every member was served": State.STABLE.value,
-    "members are served as before": State.STABLE.value,
-    "no member is left": State.EMPTY.value,
-    "the group was deleted": State.DEAD.value,
+    SERVED: State.STABLE.value,
+    NOT_BEGUN: State.STABLE.value,
+    NO_MEMBERS: State.EMPTY.value,
+    DELETED: State.DEAD.value,
 }
 
 
@@ -75,25 +88,25 @@ class GroupPast:
     kept: Kept = _BY_DEFAULT
     content: Json | None = None  #: its newest published record
     lag: Json | None = None  #: its newest published lag
-    events: deque[Json] = field(default_factory=deque)
+    events: deque[GroupEvent] = field(default_factory=deque)
     changes: list[StateChange] = field(default_factory=list)
     version: int = 0  #: of the whole state when anything of the group was last changed
     newest_s: float = 0.0
     made: tuple[int, Json | None] = (0, None)  #: a record made of its events, and the version of which it was made
     _ids: set[str] = field(default_factory=set)
 
-    def add(self, event: Json) -> bool:
+    def add(self, event: GroupEvent) -> bool:
         """Take an event in; False for one that is known."""
-        if event["id"] in self._ids:
+        if event.id in self._ids:
             return False
-        self._ids.add(event["id"])
+        self._ids.add(event.id)
         self.events.append(event)
-        if len(self.events) > 1 and self.events[-2]["at_s"] > event["at_s"]:
-            self.events = deque(sorted(self.events, key=lambda one: float(one["at_s"])))
+        if len(self.events) > 1 and self.events[-2].at_us > event.at_us:
+            self.events = deque(sorted(self.events, key=lambda one: one.at_us))
         return True
 
     def drop_oldest_event(self) -> None:
-        self._ids.discard(self.events.popleft()["id"])
+        self._ids.discard(self.events.popleft().id)
 
     def observe(self, change: StateChange) -> None:
         """Take note of a change of state; a repetition changes nothing."""
@@ -110,9 +123,9 @@ class GroupPast:
         return before.state if before is not None and before.generation == generation else None
 
     @property
-    def rebalances(self) -> Iterator[Json]:
+    def rebalances(self) -> Iterator[RebalanceFinished]:
         """Those that are over, the newest first."""
-        return (event for event in reversed(self.events) if event["kind"] == "rebalance_finished")
+        return (event for event in reversed(self.events) if isinstance(event, RebalanceFinished))
 
 
 class PageState:
@@ -214,20 +227,19 @@ class PageState:
                 del self.findings[next(resolved, next(iter(self.findings)))]
                 self.dropped_findings += 1
 
-    def event(self, content: Json) -> None:
+    def event(self, happened: GroupEvent) -> None:
         """Something that happened in a group."""
         with self.lock:
-            at_s, key = seconds(content["at"]), (content["cluster"], content["group"])
-            event = self.harmless(content) | {"at_s": at_s}
-            self._first_s = min(self._first_s, at_s)
-            past = self._changed(key, at_s)
+            event: GroupEvent = self.harmless(happened)
+            self._first_s = min(self._first_s, event.at_s)
+            past = self._changed((event.cluster, event.group), event.at_s)
             if not past.add(event):
                 return
             self._events += 1
             state = _state_after(past, event)
             if state is not None:
-                past.observe(StateChange(at_s, state, event.get("generation")))
-            while len(past.events) > self._kept.events_per_group or past.events[0]["at_s"] < past.newest_s - self._kept.seconds:
+                past.observe(StateChange(event.at_s, state, event.generation))
+            while len(past.events) > self._kept.events_per_group or past.events[0].at_s < past.newest_s - self._kept.seconds:
                 self._drop_event_of(past)
             if self._events > self._kept.events:
                 self._drop_event_of(max(self.groups.values(), key=lambda one: len(one.events)))
@@ -303,18 +315,18 @@ def rounded(records: int) -> int:
     return round(records, 2 - len(str(records))) if records else 0
 
 
-def _state_after(past: GroupPast, event: Json) -> str | None:
+def _state_after(past: GroupPast, event: GroupEvent) -> str | None:
     """Return the state in which a group is after an event, None if the event does not tell."""
-    match event["kind"]:
-        case "phase_ended":
-            return _STATE_AFTER_PHASE.get(str(event.get("phase")))
-        case "rebalance_finished":
-            return _STATE_AFTER_REBALANCE.get(str(event.get("ended")))
-        case "sight_regained":
-            return past.state_before_loss(event.get("generation"))
-        case "rebalance_began":
-            return State.PREPARING.value if event.get("group_type", CLASSIC) == CLASSIC else RECONCILING
-        case "sight_lost":
+    match event:
+        case PhaseEnded():
+            return _STATE_AFTER_PHASE.get(event.phase)
+        case RebalanceFinished():
+            return _STATE_AFTER_REBALANCE.get(event.ended)
+        case SightRegained():
+            return past.state_before_loss(event.generation)
+        case RebalanceBegan():
+            return State.PREPARING.value if event.group_type == CLASSIC else RECONCILING
+        case SightLost():
             return State.UNKNOWN.value
         case _:
             return None

@@ -6,12 +6,11 @@ The trap: the topics may hold records of another release or of another program. 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from coordinator_model import events as model
-from coordinator_model.events import RECONCILING, State
+from coordinator_model import events
+from coordinator_model.events import RECONCILING, GroupEvent, NamedMember, RebalanceFinished, State
 from coordinator_model.finding import Severity, Status
 from streaming.published.finding_json import from_json, microseconds
 
@@ -28,7 +27,6 @@ _GROUP_FIELDS: Final = frozenset(  #: the fields of a group that are displayed
     | {"waits_for", "rebalances", "last_join_ms", "last_sync_ms", "errors"}
 )
 _MEMBER_FIELDS: Final = frozenset({"member_id", "instance_id", "client_id", "client_address", "client_software", "state"})
-_EVENT_TEXTS: Final = ("id", "at", "cluster", "group", "kind")
 REBALANCING: Final = (RECONCILING, State.COMPLETING.value, State.PREPARING.value)
 STATES: Final = (State.STABLE.value, State.EMPTY.value, State.DEAD.value, State.UNKNOWN.value, *REBALANCING)
 """All states of groups of any type, the least settled last."""
@@ -61,26 +59,13 @@ def finding_of(value: bytes | str) -> Json | None:
     return content
 
 
-def event_of(value: bytes | str) -> Json | None:
-    """Return the published event; None for what is none."""
+def event_of(value: bytes | str) -> GroupEvent | None:
+    """Return the published event; None for what is none, or of a kind that this release does not know."""
     try:
-        content: Json = json.loads(value)
-        members = content.get("members", [])
-        readable = (
-            0 <= seconds(content["at"]) < LATEST_S
-            and all(isinstance(content[name], str) for name in _EVENT_TEXTS)
-            and isinstance(members, list)
-        )
-        return content if readable and all(isinstance(member, dict) for member in members) else None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        event = events.event_of(json.loads(value))
+    except (ValueError, RecursionError):
         return None
-
-
-def typed(events: Iterable[Json]) -> Iterator[model.GroupEvent]:
-    """Yield published events as the model has them, without those that lack something."""
-    for event in events:
-        with suppress(ValueError):
-            yield model.event_of(event)
+    return event if 0 < event.at_us < LATEST_S * 1e6 else None
 
 
 def lag_of(value: bytes | str) -> Json | None:
@@ -118,18 +103,17 @@ class RebalanceLag(NamedTuple):
     gone_after_s: float | None  #: from the beginning of the rebalance; None while it is not gone
 
 
-def lag_of_rebalance(lag: Json | None, event: Json) -> RebalanceLag | None:
+def lag_of_rebalance(lag: Json | None, event: RebalanceFinished) -> RebalanceLag | None:
     """Return what a rebalance that is over did to the lag, None if that is not known.
 
     :param lag: what is published of its group.
     """
-    known = [one for one in (lag or {}).get("rebalances", ()) if one["generation"] == event.get("to_generation") is not None]
+    known = [one for one in (lag or {}).get("rebalances", ()) if one["generation"] == event.to_generation is not None]
     if not known:
         return None
-    begun_s = began_s(event)
-    nearest = min(known, key=lambda one: abs(seconds(one["began_at"]) - begun_s))
+    nearest = min(known, key=lambda one: abs(seconds(one["began_at"]) - event.began_s))
     gone_s = moment(nearest["gone_at"])
-    return RebalanceLag(nearest["highest"] - nearest["before"], None if gone_s is None else max(0.0, gone_s - begun_s))
+    return RebalanceLag(nearest["highest"] - nearest["before"], None if gone_s is None else max(0.0, gone_s - event.began_s))
 
 
 def is_open(finding: Json) -> bool:
@@ -159,9 +143,15 @@ def member_name(member: Json) -> str:
     return str(member["instance_id"] or member["client_id"] or member["member_id"])
 
 
-def name_of(member: Json) -> str | None:
-    """Return the same of a member, or of an event about one, that may lack names; None without any."""
-    return next((str(member[name]) for name in ("instance_id", "client_id", "member_id") if member.get(name)), None)
+def name_of(one: NamedMember | GroupEvent) -> str | None:
+    """Return the same of a member in a record, or of an event about one; None without any."""
+    names = (getattr(one, name, None) for name in ("instance_id", "client_id", "member_id"))
+    return next((str(name) for name in names if name), None)
+
+
+def moment_of(at_us: int | None) -> float | None:
+    """Return a time of an event in seconds since the epoch; None for none."""
+    return at_us / 1e6 if at_us and 0 < at_us < LATEST_S * 1e6 else None
 
 
 def seconds(moment: str) -> float:
@@ -176,11 +166,6 @@ def moment(text: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return at_s if 0 <= at_s < LATEST_S else None
-
-
-def began_s(rebalance: Json) -> float:
-    """Return when a rebalance that is over began."""
-    return moment(rebalance.get("began_at")) or seconds(rebalance["at"])
 
 
 def duration(seconds: float) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinator_model.events import RECONCILING, State
+from coordinator_model import events
+from coordinator_model.events import RECONCILING, GroupEvent, MemberEvent, RebalanceFinished, State
+from coordinator_model.finding import iso_utc
 from coordinator_model.groups import waits
 from coordinator_model.wording import counted
-from streaming.published.records import Json, RebalanceLag, duration, member_name, seconds
+from streaming.published.records import Json, RebalanceLag, duration, member_name, name_of, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,26 +64,25 @@ def awaited(group: Json) -> str:
     return listed([member_name(by_id[id_]) if id_ in by_id else str(id_) for id_ in group["waits_for"]])
 
 
-def held_up(event: Json) -> str:
+def held_up(event: RebalanceFinished) -> str:
     """Return who held a rebalance up, and for how long: "orders-2 did not rejoin for 25.0 s"; empty if nobody did."""
     names, why, waited_ms = _longest_wait(event)
     return waits.held_up(names, why, milliseconds(waited_ms)) if names else ""
 
 
-def held_up_by(event: Json) -> str:
+def held_up_by(event: RebalanceFinished) -> str:
     """Return the same for a narrow column: "orders-2, 25.0 s"."""
     names, _, waited_ms = _longest_wait(event)
     return f"{names}, {milliseconds(waited_ms)}" if names else ""
 
 
-def _longest_wait(event: Json) -> tuple[str, str, int]:
+def _longest_wait(event: RebalanceFinished) -> tuple[str, str, int]:
     """Return the names of those for whom the others waited longest, or half as long, and why; no names if there are none."""
-    waited_for = event.get("waited_for") or ()
-    if not waited_for:
+    if not event.waited_for:
         return "", "", 0
-    why, longest_ms = waited_for[0]["why"], waited_for[0]["waited_ms"]
-    alike = [member_name(one) for one in waited_for if one["why"] == why and one["waited_ms"] * 2 >= longest_ms]
-    return listed(alike), why, longest_ms
+    first = event.waited_for[0]
+    alike = [str(name_of(one)) for one in event.waited_for if one.why == first.why and one.waited_ms * 2 >= first.waited_ms]
+    return listed(alike), first.why, first.waited_ms
 
 
 def lag_facts(lag: Json | None) -> list[tuple[str, str]]:
@@ -143,65 +144,61 @@ def short(name: str, most: int = 48) -> str:
     return name if len(name) <= most else f"{name[: most - 13]}…{name[-12:]}"
 
 
-def told(event: Json, *, several: bool) -> str:
+def told(event: GroupEvent, *, several: bool) -> str:
     """Return an event in words, behind the name of its member, or of several."""
     return _told(event, several=several) + repeated(event)
 
 
-def repeated(event: Json) -> str:
+def repeated(event: GroupEvent) -> str:
     """Return how often a member did what an event tells, if it stands for several times."""
-    times, since = event.get("count"), event.get("since")
-    if not isinstance(times, int) or not isinstance(since, str):
+    if not isinstance(event, MemberEvent) or not event.since_us:
         return ""
-    return f", {times:,} times since {since[11:19]}"
+    return f", {event.count:,} times since {iso_utc(event.since_us)[11:19]}"
 
 
-def _told(event: Json, *, several: bool) -> str:
-    match event["kind"]:
-        case "rebalance_began":
-            return f"began a rebalance: {event.get('cause') or 'cause not known'}"
-        case "member_joined":
+def _told(event: GroupEvent, *, several: bool) -> str:
+    was = "were" if several else "was"
+    match event:
+        case events.RebalanceBegan():
+            return f"began a rebalance: {event.cause}"
+        case events.MemberJoined():
             return "ask to join, and wait for the others" if several else "asks to join, and waits for the others"
-        case "member_synced":
+        case events.MemberSynced():
             return "ask for their assignments" if several else "asks for its assignment"
-        case "member_served":
-            return "got their assignments" if several else f"got its assignment{_partitions(event.get('partitions'))}"
-        case "told_to_rejoin":
-            return f"{'were' if several else 'was'} told to rejoin, by the answer to {event.get('api') or 'a request'}"
-        case "told_to_give_up":
-            return f"{'were' if several else 'was'} told to give partitions up{'' if several else _partitions(event.get('partitions'))}"
-        case "gave_up":
-            return "gave partitions up" if several else f"gave partitions up{_partitions(event.get('partitions'))}"
-        case "member_away":
+        case events.MemberServed():
+            return "got their assignments" if several else f"got its assignment{_partitions(event.partitions)}"
+        case events.MemberToldToRejoin():
+            return f"{was} told to rejoin, by the answer to {event.api or 'a request'}"
+        case events.MemberToldToGiveUp():
+            return f"{was} told to give partitions up{'' if several else _partitions(event.partitions)}"
+        case events.GaveUp():
+            return "gave partitions up" if several else f"gave partitions up{_partitions(event.partitions)}"
+        case events.MemberAway():
             return "left for a while: its place and its partitions stay its own until its session ends"
-        case "member_left":
-            return f"left{_because(event.get('reason'))}"
-        case "member_replaced":
+        case events.MemberLeft():
+            return f"left{_because(event.reason)}"
+        case events.MemberReplaced():
             if several:
                 return "lost their places to new processes"
-            new = event.get("replaced_by")
-            return f"was replaced{f' by {new}' if new else ''}: another process took its name"
-        case "member_fenced":
-            api = event.get("api")
-            return f"{'were' if several else 'was'} refused: {event.get('error')}{f' to {api}' if api else ''}"
-        case "member_silent":
-            return "are silent" if several else f"is silent{_since(event.get('silent_since'))}"
-        case "session_over":
+            return f"was replaced{f' by {event.replaced_by}' if event.replaced_by else ''}: another process took its name"
+        case events.MemberFenced():
+            return f"{was} refused: {event.error}{f' to {event.api}' if event.api else ''}"
+        case events.SessionOver():
             return "had no heartbeat until the session was over"
-        case "member_dropped":
-            return f"{'were' if several else 'was'} removed: no JoinGroup came in time"
-        case "connection_closed":
+        case events.MemberDropped():
+            return f"{was} removed: no JoinGroup came in time"
+        case events.ConnectionClosed():
             return "closed the connection without leaving"
-        case "phase_ended":
-            return f"The {event.get('phase')} phase ended after {milliseconds(event.get('took_ms'))}"
-        case "sight_lost":
-            return f"The capture lost sight of the group{_because(event.get('reason'))}"
-        case "sight_regained":
-            return f"The capture sees the group again{_because(event.get('reason'))}"
-        case "rebalance_finished":
-            return f"The rebalance is over after {milliseconds(event.get('took_ms'))}{_because(event.get('ended'))}"
-        case other:
-            return str(other).replace("_", " ")
+        case events.PhaseEnded():
+            return f"The {event.phase} phase ended after {milliseconds(event.took_ms)}"
+        case events.SightLost():
+            return f"The capture lost sight of the group{_because(event.reason)}"
+        case events.SightRegained():
+            return f"The capture sees the group again{_because(event.reason)}"
+        case events.RebalanceFinished():
+            return f"The rebalance is over after {milliseconds(event.took_ms)}{_because(event.ended)}"
+        case _:
+            return event.kind.replace("_", " ")
 
 
 def milliseconds(took_ms: object) -> str:
@@ -215,16 +212,9 @@ def milliseconds(took_ms: object) -> str:
     return f"{took_ms // 60_000:.0f} min {took_ms // 1000 % 60:.0f} s" if took_ms < 3_600_000 else duration(took_ms / 1000)
 
 
-def _partitions(partitions: object) -> str:
-    if not isinstance(partitions, dict):
-        return ""
-    count = sum(len(numbers) for numbers in partitions.values() if isinstance(numbers, list))
-    return f": {count} partition{'s' if count != 1 else ''}"
+def _partitions(partitions: dict[str, list[int]] | None) -> str:
+    return "" if partitions is None else f": {counted(sum(map(len, partitions.values())), 'partition')}"
 
 
-def _since(moment: object) -> str:
-    return f": no frame since {moment[11:19]}" if isinstance(moment, str) else ""
-
-
-def _because(reason: object) -> str:
+def _because(reason: str | None) -> str:
     return f": {reason}" if reason else ""

@@ -241,7 +241,7 @@ class IntoState:
         self._state = state
 
     def event(self, event: GroupEvent) -> None:
-        take_line(self._state, json.dumps(event.as_json()))
+        self._state.event(event)
 
     def group(self, group: GroupView) -> None:
         if group.content is not None:

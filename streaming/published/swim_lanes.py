@@ -10,12 +10,29 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinator_model.events import RECONCILING, State
-from streaming.published.records import Json, member_name, moment
+from coordinator_model import events
+from coordinator_model.events import (
+    NOT_REJOINED,
+    RECONCILING,
+    GaveUp,
+    GroupEvent,
+    MemberEvent,
+    NamedMember,
+    PhaseEnded,
+    RebalanceBegan,
+    RebalanceFinished,
+    SessionOver,
+    SightLost,
+    SightRegained,
+    State,
+)
+from coordinator_model.groups.classic.data import CLASSIC
+from streaming.published.records import Json, moment, moment_of, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from coordinator_model.events import TookPart
     from streaming.published.page_state import GroupPast
 
 
@@ -43,26 +60,25 @@ class Befell(StrEnum):
     BEGAN = "began the rebalance"
 
 
-_BEGINS: Final = {
-    "member_joined": Doing.JOINING,
-    "member_synced": Doing.SYNCING,
-    "member_served": Doing.CONSUMING,
-    "told_to_rejoin": Doing.TOLD,
-    "told_to_give_up": Doing.GIVING_UP,
-    "gave_up": Doing.CONSUMING,
-    "member_away": Doing.AWAY,
-    "member_silent": Doing.SILENT,
+_BEGINS: Final[dict[type[GroupEvent], Doing]] = {
+    events.MemberJoined: Doing.JOINING,
+    events.MemberSynced: Doing.SYNCING,
+    events.MemberServed: Doing.CONSUMING,
+    events.MemberToldToRejoin: Doing.TOLD,
+    events.MemberToldToGiveUp: Doing.GIVING_UP,
+    events.GaveUp: Doing.CONSUMING,
+    events.MemberAway: Doing.AWAY,
 }
-_MARKS: Final = {
-    "member_left": Befell.LEFT,
-    "member_fenced": Befell.FENCED,
-    "session_over": Befell.SESSION_OVER,
-    "member_dropped": Befell.DROPPED,
-    "member_replaced": Befell.REPLACED,
-    "connection_closed": Befell.CLOSED,
-    "rebalance_began": Befell.BEGAN,
+_MARKS: Final[dict[type[GroupEvent], Befell]] = {
+    events.MemberLeft: Befell.LEFT,
+    events.MemberFenced: Befell.FENCED,
+    events.SessionOver: Befell.SESSION_OVER,
+    events.MemberDropped: Befell.DROPPED,
+    events.MemberReplaced: Befell.REPLACED,
+    events.ConnectionClosed: Befell.CLOSED,
+    events.RebalanceBegan: Befell.BEGAN,
 }
-_ENDS: Final = frozenset({"member_left", "member_fenced", "member_dropped", "session_over"})
+_ENDS: Final = (events.MemberLeft, events.MemberFenced, events.MemberDropped, events.SessionOver)
 _DOING_OF_STATE: Final = {  # of a member in the groups topic
     "rejoining": Doing.JOINING,
     "not rejoined": Doing.TOLD,
@@ -144,7 +160,7 @@ class SwimLanes:
     waits: list[Wait] = field(default_factory=list)
     blind: list[tuple[float, float | None]] = field(default_factory=list)  #: from, and to; None: still
 
-    def by_member(self) -> dict[str, Lane]:
+    def by_member(self) -> dict[str | None, Lane]:
         return {lane.member_id: lane for lane in self.lanes.values() if lane.member_id}
 
 
@@ -162,33 +178,38 @@ def swim_lanes(past: GroupPast) -> SwimLanes:
     return swim
 
 
-def _take(swim: SwimLanes, event: Json) -> None:
-    kind, at_s = event["kind"], event["at_s"]
-    if kind == "rebalance_finished":
-        _take_finished(swim, event)
-    elif kind == "phase_ended":
-        _end_of_those_without_id(swim, at_s)
-    elif kind == "sight_lost":
-        swim.blind.append((at_s, None))
-    elif kind == "sight_regained":
-        if swim.blind and swim.blind[-1][1] is None:
-            swim.blind[-1] = (swim.blind[-1][0], at_s)
-    elif kind in _BEGINS or kind in _MARKS:
-        lane = _lane_of(swim, event, holds=kind in _BEGINS)
-        if lane is None:
-            return
-        silent_s = moment(event.get("silent_since"))
-        is_holder = event.get("member_id") in {None, lane.member_id}  # else another process took the instance over
-        if silent_s is not None and is_holder:
-            lane.begin(Doing.SILENT, min(silent_s, at_s), event["id"])
-        elif kind == "gave_up" and event.get("keeps") == 0:
-            lane.begin(Doing.SYNCING, at_s, event["id"])
-        elif kind in _BEGINS:
-            lane.begin(_BEGINS[kind], at_s, event["id"])
-        if kind in _MARKS:
-            lane.marks.append(Mark(_MARKS[kind], at_s, event["id"]))
-        if kind in _ENDS and is_holder:
-            lane.end(at_s)
+def _take(swim: SwimLanes, event: GroupEvent) -> None:
+    match event:
+        case RebalanceFinished():
+            _take_finished(swim, event)
+        case PhaseEnded():
+            _end_of_those_without_id(swim, event.at_s)
+        case SightLost():
+            swim.blind.append((event.at_s, None))
+        case SightRegained():
+            if swim.blind and swim.blind[-1][1] is None:
+                swim.blind[-1] = (swim.blind[-1][0], event.at_s)
+        case MemberEvent() | RebalanceBegan():
+            _take_of_member(swim, event)
+
+
+def _take_of_member(swim: SwimLanes, event: MemberEvent | RebalanceBegan) -> None:
+    begins, at_s = _BEGINS.get(type(event)), event.at_s
+    lane = _lane_of(swim, event, holds=begins is not None)
+    if lane is None:
+        return
+    silent_s = moment_of(event.silent_since_us) if isinstance(event, SessionOver) else None
+    is_holder = event.member_id in {None, lane.member_id}  # else another process took the instance over
+    if silent_s is not None and is_holder:
+        lane.begin(Doing.SILENT, min(silent_s, at_s), event.id)
+    elif isinstance(event, GaveUp) and not event.keeps:
+        lane.begin(Doing.SYNCING, at_s, event.id)
+    elif begins is not None:
+        lane.begin(begins, at_s, event.id)
+    if type(event) in _MARKS:
+        lane.marks.append(Mark(_MARKS[type(event)], at_s, event.id))
+    if isinstance(event, _ENDS) and is_holder:
+        lane.end(at_s)
 
 
 def _end_of_those_without_id(swim: SwimLanes, at_s: float) -> None:
@@ -198,36 +219,36 @@ def _end_of_those_without_id(swim: SwimLanes, at_s: float) -> None:
             lane.end(at_s)
 
 
-def _take_finished(swim: SwimLanes, event: Json) -> None:
+def _take_finished(swim: SwimLanes, event: RebalanceFinished) -> None:
     """Whoever was waited for longest, by all who had come before; in a group with epochs, whoever gave up last by those without any."""
     lanes = swim.by_member()
-    if "acknowledged_at" in next(iter(event.get("members") or ({},))):
-        _take_handed_over(swim, lanes, event["members"])
+    if event.group_type != CLASSIC:
+        _take_handed_over(swim, lanes, event.members)
         return
     came = {
-        lanes[member["member_id"]].key: joined_s
-        for member in event.get("members") or ()
-        if member.get("member_id") in lanes and (joined_s := moment(member.get("joined_at")))
+        lanes[member.member_id].key: joined_s
+        for member in event.members
+        if member.member_id in lanes and (joined_s := moment_of(member.joined_us))
     }
-    longest = next((one["member_id"] for one in event.get("waited_for") or () if one["why"] == "not rejoined"), None)
+    longest = next((one.member_id for one in event.waited_for if one.why == NOT_REJOINED), None)
     last = lanes.get(longest or "")
     waiting = frozenset(key for key, at_s in came.items() if last is not None and at_s < came.get(last.key, 0.0))
     if last is not None and waiting:
         swim.waits.append(Wait(came[last.key], waiting, frozenset({last.key})))
 
 
-def _take_handed_over(swim: SwimLanes, lanes: Mapping[str, Lane], members: list[Json]) -> None:
-    gave_up = {member["member_id"]: at_s for member in members if (at_s := moment(member.get("acknowledged_at"))) is not None}
+def _take_handed_over(swim: SwimLanes, lanes: Mapping[str | None, Lane], members: Iterable[TookPart]) -> None:
+    gave_up = {member.member_id: at_s for member in members if (at_s := moment_of(member.acknowledged_us)) is not None}
     last = max(gave_up, key=lambda id_: gave_up[id_], default="")
     if last not in lanes:
         return
     at_s = gave_up[last]
     waited = (
-        lanes[member["member_id"]].key
+        lanes[member.member_id].key
         for member in members
-        if member["member_id"] in lanes
-        and (joined_s := moment(member.get("joined_at"))) is not None
-        and (served_s := moment(member.get("served_at"))) is not None
+        if member.member_id in lanes
+        and (joined_s := moment_of(member.joined_us)) is not None
+        and (served_s := moment_of(member.served_us)) is not None
         and joined_s < at_s <= served_s
     )
     waiting = frozenset(waited) - {lanes[last].key}
@@ -239,7 +260,8 @@ def _take_members(swim: SwimLanes, content: Json) -> None:
     """Members of whom no event is known any more, or none was published; and who waits for whom now."""
     since_s = moment(content["state_since"]) or moment(content.get("updated_at")) or 0.0
     for member in content["members"]:
-        lane = _lane_of(swim, member)
+        named = {name: member[name] for name in NamedMember.__struct_fields__}
+        lane = _lane_of(swim, NamedMember(**named))
         if lane is not None and not lane.is_open:
             doing = _DOING_OF_STATE.get(member["state"])
             if doing is not None and (lane.last_s or 0.0) <= since_s:
@@ -257,20 +279,20 @@ def _wait_now(swim: SwimLanes, waited_for: set[str]) -> None:
         swim.waits.append(Wait(None, waiting, frozenset(waited_for)))
 
 
-def _lane_of(swim: SwimLanes, member: Json, *, holds: bool = True) -> Lane | None:
+def _lane_of(swim: SwimLanes, member: MemberEvent | RebalanceBegan | NamedMember, *, holds: bool = True) -> Lane | None:
     """Return the lane of a member; a new one if it has none.
 
     :param holds: it is the one that a static instance has now. Of one that is refused or gone that is not said.
     """
-    instance, id_, client = member.get("instance_id"), member.get("member_id"), member.get("client_id")
-    if not (instance or id_ or client):
+    instance, id_, client = member.instance_id, member.member_id, member.client_id
+    name = name_of(member)
+    if name is None:
         return None
     key = f"i\x00{instance}" if instance else f"m\x00{id_}" if id_ else f"c\x00{client}"
     lane = swim.lanes.get(key)
     if lane is None:
-        name = member_name({"instance_id": instance, "client_id": client, "member_id": id_})
         lane = swim.lanes[key] = Lane(key, name, id_, instance, None)
     if holds:
         lane.member_id = id_ or lane.member_id
-    lane.client_address = member.get("client_address") or lane.client_address
+    lane.client_address = member.client_address or lane.client_address
     return lane

@@ -12,6 +12,8 @@ import json
 import re
 from typing import Any, Final
 
+from msgspec import Struct, structs
+
 LONGEST: Final = 1_000
 """Characters of one text that are kept; a hash stands for the rest, so that two texts stay two."""
 
@@ -59,7 +61,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def harmless(value: Any, *, hide_addresses: bool) -> Any:
-    """Return plain JSON with each text made readable; addresses of members are hidden on request.
+    """Return plain JSON, or an event, with each text made readable; addresses of members are hidden on request.
 
     Names of cluster and group are left as they are, because they are keys; who shows them calls :func:`readable`.
 
@@ -84,8 +86,10 @@ def _is_harmless(value: Any) -> bool:
                         return False
                 elif inner is not None:
                     below.append(inner)
-        elif kind is list:
+        elif kind is list or kind is tuple:
             below += one
+        elif issubclass(kind, Struct):
+            below += structs.astuple(one)
         elif kind is str:
             if not one.isprintable() or len(one) > LONGEST:
                 return False
@@ -109,6 +113,10 @@ def _made_harmless(value: Any, *, hide_addresses: bool) -> Any:
         }
     if isinstance(value, list):
         return [_made_harmless(inner, hide_addresses=hide_addresses) for inner in value]
-    if isinstance(value, tuple):  # a named one
-        return type(value)(*(_made_harmless(inner, hide_addresses=hide_addresses) for inner in value))
+    if isinstance(value, tuple):
+        inside = [_made_harmless(inner, hide_addresses=hide_addresses) for inner in value]
+        return type(value)(*inside) if hasattr(value, "_fields") else tuple(inside)
+    if isinstance(value, Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in _KEPT_KEYS}
+        return structs.replace(value, **_made_harmless(fields, hide_addresses=hide_addresses))
     return value

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_model.finding import Finding, iso_utc
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.wording import counted
 from streaming.published.wire_text import visible
 from streaming.replay.timeline import HistoryLine, number_name, severity_text
@@ -87,7 +88,7 @@ class ReplayReport:
 def _state(known: dict[str, Any]) -> Text:
     """Return the state of a group as a line."""
     facts = [
-        f"{number_name(known)} {known['generation']}" if known["generation"] is not None else "",
+        f"{number_name(known.get('group_type', CLASSIC))} {known['generation']}" if known["generation"] is not None else "",
         counted(len(known["members"]), "member"),
         f"coordinator {known['coordinator']}" if known["coordinator"] else "",
         f"not known: {known['learning']}" if known["learning"] else "",

@@ -10,16 +10,31 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from coordinator_model.events import NO_MEMBERS, NOT_SEEN, PARTITIONS_ADDED, SERVED
+from coordinator_model.events import (
+    NO_MEMBERS,
+    NOT_SEEN,
+    PARTITIONS_ADDED,
+    SERVED,
+    GaveUp,
+    MemberEvent,
+    MemberJoined,
+    MemberServed,
+    MemberSynced,
+    MemberToldToGiveUp,
+    MemberToldToRejoin,
+    NamedMember,
+    PhaseEnded,
+    RebalanceBegan,
+    RebalanceFinished,
+)
 from coordinator_model.finding import Finding, Status, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.wording import begin, counted
-from streaming.published.records import Json
 from streaming.published.sentences import held_up, milliseconds, repeated, told
 from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from coordinator_model.events import GroupEvent
 
@@ -27,7 +42,7 @@ COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical
 """Of severities."""
 
 _NAMED: Final = 4  #: members that are named when many join at once
-_NOT_TOLD: Final = frozenset({"phase_ended", "told_to_rejoin", "member_synced", "member_served", "told_to_give_up", "gave_up"})
+_NOT_TOLD: Final = (PhaseEnded, MemberToldToRejoin, MemberSynced, MemberServed, MemberToldToGiveUp, GaveUp)
 """The line of the rebalance tells what they cost."""
 
 _STYLES: Final = {"rebalance_began": "yellow", "rebalance_finished": "green", "sight_lost": "red", "session_over": "red"}
@@ -60,10 +75,9 @@ class Timeline:
     def event(self, event: GroupEvent) -> None:
         """Something happened in a group."""
         if self.wants(event.group):
-            known = event.as_json()
-            words = _words(known)
+            words = _words(event)
             if words:
-                self._tell(HistoryLine(known["at"], event.group, Text(visible(words), _STYLES.get(event.kind, ""))))
+                self._tell(HistoryLine(iso_utc(event.at_us), event.group, Text(visible(words), _STYLES.get(event.kind, ""))))
 
     def finding(self, finding: Finding) -> None:
         """A finding opened, changed or was resolved."""
@@ -87,72 +101,72 @@ def severity_text(finding: Finding) -> Text:
     return Text(finding.severity.value, COLOURS[finding.severity.value])
 
 
-def number_name(known: Json) -> str:
-    """Return what the number of a group is called that rises with each rebalance."""
-    return "generation" if known.get("group_type", CLASSIC) == CLASSIC else "epoch"
+def number_name(group_type: str) -> str:
+    """Return what the number of a group of this type is called that rises with each rebalance."""
+    return "generation" if group_type == CLASSIC else "epoch"
 
 
-def _words(event: Json) -> str:
+def _words(event: GroupEvent) -> str:
     """Return an event as a line, an empty one if the rebalance's own line tells it."""
-    kind = event["kind"]
-    if kind in _NOT_TOLD:
-        return ""
-    if kind == "rebalance_began":
-        return _began(event)
-    if kind == "rebalance_finished":
-        return _finished(event)
-    if kind == "member_joined":
-        return _joined(event)
-    if kind in {"sight_lost", "sight_regained"}:
-        return told(event, several=False)
-    return f"{_name(event)} {told(event, several=False)}"
+    match event:
+        case _ if isinstance(event, _NOT_TOLD):
+            return ""
+        case RebalanceBegan():
+            return _began(event)
+        case RebalanceFinished():
+            return _finished(event)
+        case MemberJoined():
+            return _joined(event)
+        case MemberEvent():
+            return f"{_name(event)} {told(event, several=False)}"
+        case _:
+            return told(event, several=False)
 
 
-def _joined(event: Json) -> str:
+def _joined(event: MemberJoined) -> str:
     """Return that a member joined; of a classic one a JoinGroup shows only that it asks to, and that it rejoins is no news."""
-    if event["group_type"] == CLASSIC:
-        return f"{_name(event)} asks to join{repeated(event)}" if event["new"] or repeated(event) else ""
-    return f"{_name(event)} joined{'' if event['new'] else ' again'}{repeated(event)}"
+    if event.group_type == CLASSIC:
+        return f"{_name(event)} asks to join{repeated(event)}" if event.new or repeated(event) else ""
+    return f"{_name(event)} joined{'' if event.new else ' again'}{repeated(event)}"
 
 
-def _began(event: Json) -> str:
+def _began(event: RebalanceBegan) -> str:
     by = f", {_name(event)}" if _name(event) else ""
-    reason = f" (“{event['reason']}”)" if event.get("reason") else ""
-    cause = "its cause was not seen" if event["cause"] == NOT_SEEN else event["cause"]
+    reason = f" (“{event.reason}”)" if event.reason else ""
+    cause = "its cause was not seen" if event.cause == NOT_SEEN else event.cause
     return f"Rebalance began: {cause}{by}{reason}"
 
 
-def _finished(event: Json) -> str:
-    members = event["members"]
-    reached = f"{number_name(event)} {event['to_generation']}, " if event["to_generation"] is not None else ""
-    is_known = members or "source" not in event or event["ended"] == NO_MEMBERS  # lines of Kafka 2.0 name no members
-    how_many = counted(len(members), "member") if is_known else "members that no line names"
+def _finished(event: RebalanceFinished) -> str:
+    reached = f"{number_name(event.group_type)} {event.to_generation}, " if event.to_generation is not None else ""
+    is_known = event.members or not event.source or event.ended == NO_MEMBERS  # lines of Kafka 2.0 name no members
+    how_many = counted(len(event.members), "member") if is_known else "members that no line names"
     facts = [
-        begin(f"{reached}{how_many}, after {milliseconds(event['took_ms'])}"),
-        "" if event["ended"] == SERVED else event["ended"],
+        begin(f"{reached}{how_many}, after {milliseconds(event.took_ms)}"),
+        "" if event.ended == SERVED else event.ended,
         _joined_in(event),
         held_up(event),
-        PARTITIONS_ADDED if event["cause"] == PARTITIONS_ADDED else "",  # which was not known when it began
-        f"{_names(event['never_came_back'])} never came back" if event["never_came_back"] else "",
-        f"cost {event['cost_member_seconds']:,.1f} member-seconds" if event["cost_member_seconds"] else "",
+        PARTITIONS_ADDED if event.cause == PARTITIONS_ADDED else "",  # which was not known when it began
+        f"{_names(event.never_came_back)} never came back" if event.never_came_back else "",
+        f"cost {event.cost_s:,.1f} member-seconds" if event.cost_s else "",
     ]
     return "; ".join(fact for fact in facts if fact)
 
 
-def _joined_in(event: Json) -> str:
-    new = [member for member in event["members"] if member["new"]] if event["group_type"] == CLASSIC else []
+def _joined_in(event: RebalanceFinished) -> str:
+    new = [member for member in event.members if member.new] if event.group_type == CLASSIC else []
     return f"joined {_names(new)}" if new else ""
 
 
-def _names(members: list[Json]) -> str:
+def _names(members: Sequence[NamedMember]) -> str:
     names = [_name(member) for member in members[:_NAMED]]
     more = len(members) - len(names)
     return ", ".join(names) + (f" and {more} more" if more else "")
 
 
-def _name(member: Json) -> str:
+def _name(member: NamedMember | MemberEvent | RebalanceBegan) -> str:
     """Return the id of a member, with the name of its client unless the id begins with it; empty if it is not known."""
-    id_, name = member["member_id"] or "", member["instance_id"] or member["client_id"] or ""
+    id_, name = member.member_id or "", member.instance_id or member.client_id or ""
     if not id_ or not name:
         return id_ or name
     return id_ if name in id_ else f"{name} ({id_})"

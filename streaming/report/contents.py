@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.advice import Advice, advise
+from coordinator_model.events import RebalanceFinished, SightLost, SightRegained
 from coordinator_model.finding import Severity, iso_utc
 from coordinator_model.wording import counted
 from streaming.published import sentences
@@ -18,19 +19,17 @@ from streaming.published.records import (
     STALE_S,
     Json,
     RebalanceLag,
-    began_s,
     duration,
     is_open,
     lag_of_rebalance,
-    moment,
     name_of,
     seconds,
-    typed,
 )
 from streaming.published.wire_text import harmless, readable
 from streaming.sinks.clients import oldest_first
 
 if TYPE_CHECKING:
+    from coordinator_model.events import GroupEvent
     from streaming.published.page_state import GroupPast, PageState
 
 NAMED: Final = 10
@@ -49,11 +48,11 @@ class Lost:
     member_seconds: float = 0.0  #: in which members consumed nothing
     unheld_partition_seconds: float = 0.0  #: in which nobody held partitions, as far as that is known
 
-    def add(self, rebalance: Json) -> None:
+    def add(self, rebalance: RebalanceFinished) -> None:
         """Add a rebalance that is over."""
         self.rebalances += 1
-        self.took_ms += rebalance.get("took_ms") or 0
-        self.member_seconds += rebalance.get("cost_member_seconds") or 0.0
+        self.took_ms += rebalance.took_ms or 0
+        self.member_seconds += rebalance.cost_s or 0.0
         self.unheld_partition_seconds += unheld_s(rebalance)
 
     def plus(self, other: Lost) -> Lost:
@@ -83,15 +82,14 @@ class WaitedFor:
 class Rebalance:
     """One that is over."""
 
-    event: Json  #: the published record
+    event: RebalanceFinished
     by: str | None
     held_up: str
     lag: RebalanceLag | None
 
     def as_json(self) -> Json:
-        known = {
-            name: self.event.get(name) for name in ("id", "began_at", "at", "cause", "from_generation", "to_generation", "ended")
-        }
+        record = self.event.as_json()
+        known = {name: record[name] for name in ("id", "began_at", "at", "cause", "from_generation", "to_generation", "ended")}
         cost = Lost()
         cost.add(self.event)
         return {
@@ -127,23 +125,21 @@ class GroupReport:
     @property
     def costliest(self) -> list[Rebalance]:
         """Return its rebalances, those that cost most first."""
-        return sorted(
-            self.rebalances, key=lambda one: (-(one.event.get("cost_member_seconds") or 0.0), -(one.event.get("took_ms") or 0))
-        )
+        return sorted(self.rebalances, key=lambda one: (-(one.event.cost_us or 0), -(one.event.took_ms or 0)))
 
     @property
     def shown(self) -> list[Rebalance]:
         """Return the rebalances that a page has room for, in order: the costliest, and the first on which advice rests."""
         named = {id_ for piece in self.advice for id_ in piece.rebalances[:NAMED]}
-        shown = {one.event["id"] for one in self.costliest[:_COSTLIEST]} | named
-        return [one for one in self.rebalances if one.event["id"] in shown]
+        shown = {one.event.id for one in self.costliest[:_COSTLIEST]} | named
+        return [one for one in self.rebalances if one.event.id in shown]
 
     @property
     def telling(self) -> list[Rebalance]:
         """Return the rebalances that are worth a picture: of each piece of advice the costliest; without any the costliest of all."""
         costliest = self.costliest
-        of_advice = (next((one for one in costliest if one.event["id"] in piece.rebalances), None) for piece in self.advice)
-        found = {one.event["id"]: one for one in of_advice if one is not None}
+        of_advice = (next((one for one in costliest if one.event.id in piece.rebalances), None) for piece in self.advice)
+        found = {one.event.id: one for one in of_advice if one is not None}
         return list(found.values()) or costliest[:1]
 
     def as_json(self) -> Json:
@@ -186,7 +182,7 @@ class Report:
         return total
 
     @property
-    def rebalances(self) -> Iterator[Json]:
+    def rebalances(self) -> Iterator[RebalanceFinished]:
         """The records of all rebalances."""
         return (one.event for group in self.groups for one in group.rebalances)
 
@@ -251,8 +247,8 @@ def report_of(
     groups = [_group(past, findings.get(past.key, []), from_s, several=several) for past in chosen]
     groups.sort(key=_trouble)
     advice: dict[tuple[str, str], list[Advice]] = {}
-    events = (event for past in chosen for event in past.events if event["at_s"] >= from_s)
-    for piece in advise(typed(events), state.findings.values()):
+    events = (event for past in chosen for event in past.events if event.at_s >= from_s)
+    for piece in advise(events, state.findings.values()):
         advice.setdefault((piece.cluster, piece.group), []).append(piece)
     for group in groups:
         group.advice = advice.get(group.past.key, [])
@@ -274,27 +270,27 @@ def dearest_first(causes: dict[str, Lost]) -> dict[str, Lost]:
     return dict(sorted(causes.items(), key=lambda one: (-one[1].member_seconds, -one[1].took_ms)))
 
 
-def unheld_s(rebalance: Json) -> float:
+def unheld_s(rebalance: RebalanceFinished) -> float:
     """Return for how many partition-seconds nobody held partitions; 0 if that is not known."""
-    return sum(float(held) for topic in (rebalance.get("unheld") or {}).values() for held in topic.values())
+    return sum(one.us for one in rebalance.unheld or ()) / 1_000_000
 
 
 def _group(past: GroupPast, findings: list[Json], from_s: float, *, several: bool) -> GroupReport:
-    kinds = [past.content or {}, *list(past.events)[-1:]]
-    report = GroupReport(past, several, next((kind for one in kinds if (kind := one.get("group_type"))), ""), findings=findings)
+    kinds = [(past.content or {}).get("group_type"), *(event.group_type for event in list(past.events)[-1:])]
+    report = GroupReport(past, several, next(filter(None, kinds), ""), findings=findings)
     waited: dict[tuple[str, str], WaitedFor] = {}
     for event in past.events:
-        if event["kind"] != "rebalance_finished" or event["at_s"] < from_s:
+        if not isinstance(event, RebalanceFinished) or event.at_s < from_s:
             continue
         report.lost.add(event)
-        report.causes.setdefault(str(event.get("cause") or "not known"), Lost()).add(event)
+        report.causes.setdefault(event.cause, Lost()).add(event)
         lag = lag_of_rebalance(past.lag, event)
         report.rebalances.append(Rebalance(event, name_of(event), sentences.held_up(event), lag))
-        for one in event.get("waited_for") or ():
+        for one in event.waited_for:
             name = name_of(one) or "not known"
-            known = waited.setdefault((name, one["why"]), WaitedFor(name, one.get("client_address"), one["why"]))
+            known = waited.setdefault((name, one.why), WaitedFor(name, one.client_address, one.why))
             known.times += 1
-            known.waited_ms += one["waited_ms"]
+            known.waited_ms += one.waited_ms
     report.causes = dearest_first(report.causes)
     report.waited_for = sorted(waited.values(), key=lambda one: -one.waited_ms)[:NAMED]
     report.not_seen = _not_seen(past, from_s)
@@ -312,25 +308,25 @@ def _trouble(group: GroupReport) -> tuple[float, int, int, tuple[str, str]]:
 def _not_seen(past: GroupPast, from_s: float) -> list[str]:
     """Return when frames of a group were missing, and why it is not known."""
     found: list[str] = []
-    lost_at: Json | None = None
+    lost: SightLost | None = None
     for event in past.events:
-        if event["at_s"] < from_s:
+        if event.at_s < from_s:
             continue
-        if event["kind"] == "sight_lost":
-            lost_at = event
-        elif event["kind"] == "sight_regained" and lost_at is not None:
-            lasted = sentences.milliseconds((event["at_s"] - lost_at["at_s"]) * 1000)
-            found.append(f"From {lost_at['at'][:19].replace('T', ' ')} on for {lasted}{_because(lost_at)}.")
-            lost_at = None
-    if lost_at is not None:
-        found.append(f"From {lost_at['at'][:19].replace('T', ' ')} until the end{_because(lost_at)}.")
+        if isinstance(event, SightLost):
+            lost = event
+        elif isinstance(event, SightRegained) and lost is not None:
+            lasted = sentences.milliseconds((event.at_s - lost.at_s) * 1000)
+            found.append(f"From {_second(lost)} on for {lasted}: {lost.reason}.")
+            lost = None
+    if lost is not None:
+        found.append(f"From {_second(lost)} until the end: {lost.reason}.")
     if past.content is not None and past.content["learning"]:
         found.append(f"Its members are not known yet: {past.content['learning']}.")
     return found
 
 
-def _because(event: Json) -> str:
-    return f": {event['reason']}" if event.get("reason") else ""
+def _second(event: GroupEvent) -> str:
+    return iso_utc(event.at_us)[:19].replace("T", " ")
 
 
 def _not_seen_of_groups(groups: Sequence[GroupReport]) -> list[str]:
@@ -393,7 +389,7 @@ def _costliest(report: Report) -> str:
     first, total = report.groups[0], report.lost.member_seconds
     part = f" with {first.lost.member_seconds / total * 100:.0f} % of it" if total and len(report.groups) > 1 else ""
     cause = f", most of it by “{next(iter(first.causes))}”" if first.causes else ""
-    longest = max(first.rebalances, key=lambda one: one.event.get("took_ms") or 0)
+    longest = max(first.rebalances, key=lambda one: one.event.took_ms or 0)
     held_up = f"; in the longest {longest.held_up}" if longest.held_up else ""
     if len(report.groups) == 1:
         return f"{'All' if len(first.causes) == 1 else 'Most'} of it by “{next(iter(first.causes))}”{held_up}."
@@ -428,11 +424,6 @@ def _span(span_s: float) -> str:
 def clock_of(at_s: float) -> str:
     """Return a moment, UTC."""
     return iso_utc(round(at_s * 1e6))[:19].replace("T", " ")
-
-
-def began(rebalance: Rebalance) -> float:
-    """Return when a rebalance began."""
-    return moment(rebalance.event.get("began_at")) or began_s(rebalance.event)
 
 
 def facts_of(group: GroupReport) -> dict[str, Any]:

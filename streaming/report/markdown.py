@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.wording import some
 from streaming.published import sentences
 from streaming.published.records import is_open
-from streaming.report.contents import NAMED, began, clock_of, facts_of
+from streaming.report.contents import NAMED, clock_of, facts_of
 from streaming.web.costs import by_cause
 
 if TYPE_CHECKING:
@@ -153,12 +153,12 @@ def _group(group: GroupReport, times: tuple[float, float]) -> Iterator[str]:
             ("began", "cause", "by", "held up by", "took", "member-seconds", *(("lag",) if has_lag else ())),
             (
                 (
-                    clock_of(began(one)),
-                    str(one.event.get("cause") or "not known"),
+                    clock_of(one.event.began_s),
+                    one.event.cause,
                     one.by or "not known",
                     one.held_up,
-                    sentences.milliseconds(one.event.get("took_ms")),
-                    "" if one.event.get("cost_member_seconds") is None else sentences.seconds_of(one.event["cost_member_seconds"]),
+                    sentences.milliseconds(one.event.took_ms),
+                    "" if one.event.cost_s is None else sentences.seconds_of(one.event.cost_s),
                     *((sentences.built_up(one.lag),) if has_lag else ()),
                 )
                 for one in shown
@@ -173,7 +173,7 @@ def _group(group: GroupReport, times: tuple[float, float]) -> Iterator[str]:
 
 def _advice(group: GroupReport) -> Iterator[str]:
     """Yield what would have saved the group something, with the beginnings of the rebalances that prove it."""
-    began_at = {one.event["id"]: clock_of(began(one)) for one in group.rebalances}
+    began_at = {one.event.id: clock_of(one.event.began_s) for one in group.rebalances}
     for piece in group.advice:
         times = [began_at[id_] for id_ in piece.rebalances if id_ in began_at]
         yield f"- **{_text(piece.setting)}** would have saved {sentences.saved(piece)} ({piece.kind})."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.finding import Severity
 from streaming.published import sentences
 from streaming.published.records import is_open
-from streaming.report.contents import NAMED, began, facts_of
+from streaming.report.contents import NAMED, facts_of
 from streaming.report.markdown import FINDINGS_SHOWN, detailed
 from streaming.web import drawing
 from streaming.web.costs import by_cause
@@ -59,7 +59,6 @@ def page_of(report: Report) -> str:
         AXIS_PX=AXIS_PX,
         GROUP_PX=GROUP_PX,
         seconds_of=sentences.seconds_of,
-        began=began,
         listed=sentences.listed,
     )
 
@@ -96,22 +95,20 @@ def _visible(pieces: list[tuple[float, float, str]]) -> list[tuple[float, float,
 
 def _told(group: GroupReport, seen: drawing.Window, drawings: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what the section of a group shows."""
-    shown = {one.event["id"]: one for one in group.shown}
+    shown = {one.event.id: one for one in group.shown}
     return {
         "group": group,
         "facts": facts_of(group),
         "costs": by_cause((one.event for one in group.rebalances), seen.from_s, seen.to_s),
         "findings": [_finding(one) for one in group.findings[:FINDINGS_SHOWN]],
         "more_findings": len(group.findings) - FINDINGS_SHOWN,
-        "rebalances": [
-            {"one": one, "row": event_row(one.event["id"]), "lag": sentences.built_up(one.lag)} for one in shown.values()
-        ],
+        "rebalances": [{"one": one, "row": event_row(one.event.id), "lag": sentences.built_up(one.lag)} for one in shown.values()],
         "has_lag": any(one.lag for one in shown.values()),
         "advice": [
             {
                 "piece": piece,
                 "saved": sentences.saved(piece),
-                "named": [(event_row(id_), began(shown[id_])) for id_ in piece.rebalances[:NAMED] if id_ in shown],
+                "named": [(event_row(id_), shown[id_].event.began_s) for id_ in piece.rebalances[:NAMED] if id_ in shown],
                 "more": len(piece.rebalances) - NAMED,
             }
             for piece in group.advice
@@ -122,10 +119,10 @@ def _told(group: GroupReport, seen: drawing.Window, drawings: list[dict[str, Any
 
 def _drawing(group: GroupReport, rebalance: Rebalance, now_s: float) -> dict[str, Any]:
     """Return the lanes of a group around a rebalance."""
-    from_s, to_s = began(rebalance), rebalance.event["at_s"]
+    from_s, to_s = rebalance.event.began_s, rebalance.event.at_s
     around_s = max(_LEAST_AROUND_S, (to_s - from_s) * _AROUND)
     picture: DrawnLanes = drawn(group.past, drawing.Window(from_s - around_s, to_s + around_s, live=False), now_s)
-    return {"group": group.past.id, "row": event_row(rebalance.event["id"]), "rebalance": rebalance, "picture": picture}
+    return {"group": group.past.id, "row": event_row(rebalance.event.id), "rebalance": rebalance, "picture": picture}
 
 
 def _finding(finding: Json) -> dict[str, Any]:

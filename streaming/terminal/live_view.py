@@ -17,6 +17,7 @@ from streaming.terminal.tables import LastHour
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from coordinator_model.events import RebalanceFinished
     from streaming.published.page_state import Key, PageState
     from streaming.terminal.tables import Worst
 
@@ -76,14 +77,14 @@ class LiveView:
         past = self.state.groups.get(self.chosen) if self.chosen is not None else None
         return past.content if past is not None else None
 
-    def rebalances(self, known: Json) -> Iterator[Json]:
+    def rebalances(self, known: Json) -> Iterator[RebalanceFinished]:
         """Return the rebalances of a group that are over, the newest first."""
         return self.state.groups[known["cluster"], known["group"]].rebalances
 
     def last_hour(self, known: Json, now_s: float) -> LastHour:
         """Return the rebalances of a group in the last hour."""
-        over = list(takewhile(lambda event: event["at_s"] > now_s - _HOUR_S, self.rebalances(known)))
-        return LastHour(len(over), sum(event.get("cost_member_seconds") or 0.0 for event in over))
+        over = list(takewhile(lambda event: event.at_s > now_s - _HOUR_S, self.rebalances(known)))
+        return LastHour(len(over), sum(event.cost_s or 0.0 for event in over))
 
     # --- what keys do ------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,9 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_model.events import State
+from coordinator_model.events import RebalanceFinished, State
 from coordinator_model.finding import Severity
+from coordinator_model.groups.classic.data import CLASSIC
 from streaming.published.records import Json, RebalanceLag, duration, is_open, member_name, name_of, seconds
 from streaming.published.sentences import awaited, held_up, held_up_by, milliseconds
 from streaming.published.wire_text import readable
@@ -163,7 +164,7 @@ def group_facts(known: Json) -> list[tuple[str, str]]:
         ("not known", known["learning"]),
         ("cluster", readable(known["cluster"])),
         ("coordinator", known["coordinator"]),
-        (number_name(known), known["generation"]),
+        (number_name(known.get("group_type", CLASSIC)), known["generation"]),
         ("leader", known["leader"]),
         ("protocol", known["protocol"]),
         ("rebalances", ", ".join(f"{count} by {cause}" for cause, count in known["rebalances"].items())),
@@ -244,7 +245,7 @@ def clock(at_s: float) -> str:
 
 
 def rebalances_table(
-    shown: list[Json], width: int = WIDE, lags: Sequence[RebalanceLag | None] = (), *, of_one_group: bool = False
+    shown: Sequence[RebalanceFinished], width: int = WIDE, lags: Sequence[RebalanceLag | None] = (), *, of_one_group: bool = False
 ) -> Table:
     """Return rebalances that are over, as their records in the topic of events tell of them.
 
@@ -264,21 +265,19 @@ def rebalances_table(
         columns = (*kept, "lag", "gone after")
     table = _table(columns[0], *(() if of_one_group else ("group",)), *columns[1:])
     for event, lag in zip_longest(shown, lags):
-        began_s = seconds(event["began_at"]) if event.get("began_at") else seconds(event["at"])
-        cost = event.get("cost_member_seconds")
         cells = {
-            "began": Text(datetime.fromtimestamp(began_s, UTC).strftime(moment)),
-            "group": Text(readable(event["group"]), "bold", overflow="fold"),
-            "generation": Text("" if event.get("to_generation") is None else str(event["to_generation"])),
-            "cause": Text(event.get("cause") or "not known"),
+            "began": Text(datetime.fromtimestamp(event.began_s, UTC).strftime(moment)),
+            "group": Text(readable(event.group), "bold", overflow="fold"),
+            "generation": Text("" if event.to_generation is None else str(event.to_generation)),
+            "cause": Text(event.cause),
             "by": Text(name_of(event) or "not known", overflow="fold"),
-            "took": Text(milliseconds(event.get("took_ms"))),
-            "join": Text(_phase(event.get("join_ms"))),
-            "sync": Text(_phase(event.get("sync_ms"))),
+            "took": Text(milliseconds(event.took_ms)),
+            "join": Text(_phase(event.join_ms)),
+            "sync": Text(_phase(event.sync_ms)),
             "held up by": Text(held_up(event) if is_wide else held_up_by(event), overflow="fold"),
-            "moved": Text("" if event.get("partitions_moved") is None else str(event["partitions_moved"])),
-            "member-s": Text("" if cost is None else _rounded(cost)),
-            "ended": Text(event.get("ended") or ""),
+            "moved": Text("" if event.partitions_moved is None else str(event.partitions_moved)),
+            "member-s": Text("" if event.cost_s is None else _rounded(event.cost_s)),
+            "ended": Text(event.ended),
             "lag": Text("" if lag is None else f"+{lag.built_up:,}"),
             "gone after": Text("" if lag is None or not lag.built_up else _gone(lag)),
         }

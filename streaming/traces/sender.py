@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from coordinator_model.events import RebalanceFinished
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.topics import SetupError
 from streaming.notify.http import Accepted, Rejected, Unreachable, host_of, post
@@ -144,11 +145,8 @@ class TraceSender:
 
     def _spans(self, record: Record) -> list[ReadableSpan]:
         event = None if record.value is None else event_of(record.value)
-        try:
-            if event is not None:
-                return spans_of(event) if event["kind"] == "rebalance_finished" else []
-        except (ValueError, LookupError, TypeError, AttributeError):
-            pass
+        if event is not None:
+            return spans_of(event) if isinstance(event, RebalanceFinished) else []
         self.unreadable += 1
         if self.unreadable == 1:
             self._tell(f"{NAME}: {record.topic}, partition {record.partition}, offset {record.offset} is no event; it is left out")

@@ -16,11 +16,12 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
 from streaming.notify.notification import on_one_line
-from streaming.published.finding_json import microseconds
-from streaming.published.records import Json, began_s, member_name
+from streaming.published.records import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from coordinator_model.events import LostMember, RebalanceFinished
 
 _NAME: Final = "rebalance-monitor"
 _RESOURCE: Final = Resource({"service.name": _NAME, "service.version": version(_NAME)})
@@ -43,53 +44,49 @@ _ROOT: Final = {
     "last_member": "rebalance.last_member",
     "partitions_moved": "rebalance.partitions.moved",
     "partitions_stayed": "rebalance.partitions.stayed",
-    "cost_member_seconds": "rebalance.cost.member_seconds",
+    "cost_s": "rebalance.cost.member_seconds",
     "ended": "rebalance.ended",
 }
 _MOMENTS: Final = {
-    "told_at": "told to rejoin",
-    "stopped_at": "stopped consuming",
-    "joined_at": "sent its JoinGroup",
-    "acknowledged_at": "gave partitions up",
-    "served_at": "got its assignment",
+    "told_us": "told to rejoin",
+    "stopped_us": "stopped consuming",
+    "joined_us": "sent its JoinGroup",
+    "acknowledged_us": "gave partitions up",
+    "served_us": "got its assignment",
 }
 
 
-def spans_of(event: Json) -> list[ReadableSpan]:
-    """Return the spans of a ``rebalance_finished`` event, the root first.
-
-    :raises ValueError, LookupError, TypeError, AttributeError: when it is none.
-    """
-    began_ns, ended_ns = round(began_s(event) * 1_000_000) * 1_000, _nanos(event["at"])
+def spans_of(event: RebalanceFinished) -> list[ReadableSpan]:
+    """Return the spans of a rebalance that is over, the root first."""
+    began_ns, ended_ns = (event.began_us or event.at_us) * 1_000, event.at_us * 1_000
     trace = _Trace(event)
     root = trace.span(
         "rebalance",
         began_ns,
         ended_ns,
         {"messaging.system": "kafka", "rebalance.unheld.partition_seconds": unheld_seconds(event)}
-        | {name: event.get(key) for key, name in _ROOT.items()}
-        | {f"rebalance.started_by.{key}": event.get(key) for key in _MEMBER},
+        | {name: getattr(event, key) for key, name in _ROOT.items()}
+        | {f"rebalance.started_by.{key}": getattr(event, key) for key in _MEMBER},
     )
     spans = [root]
-    join_ms, sync_ms = event.get("join_ms"), event.get("sync_ms")
-    if join_ms is not None:
-        joined_ns = began_ns + join_ms * 1_000_000
+    if event.join_ms is not None:
+        joined_ns = began_ns + event.join_ms * 1_000_000
         spans.append(trace.span("join phase", began_ns, joined_ns, {}, within=root))
-        if sync_ms is not None:
-            spans.append(trace.span("sync phase", joined_ns, joined_ns + sync_ms * 1_000_000, {}, within=root))
-    for number, member in enumerate([*event["members"], *event.get("never_came_back", ())]):
-        is_last = member.get("member_id") is not None and member.get("member_id") == event.get("last_member")
+        if event.sync_ms is not None:
+            spans.append(trace.span("sync phase", joined_ns, joined_ns + event.sync_ms * 1_000_000, {}, within=root))
+    for number, member in enumerate([*event.members, *event.never_came_back]):
+        is_last = member.member_id is not None and member.member_id == event.last_member
         spans.append(_member(trace, root, number, member, is_last=is_last))
     return spans
 
 
-def _member(trace: _Trace, root: ReadableSpan, number: int, member: Json, *, is_last: bool) -> ReadableSpan:
+def _member(trace: _Trace, root: ReadableSpan, number: int, member: LostMember, *, is_last: bool) -> ReadableSpan:
     ended_ns = root.end_time or 0
-    moments = {words: _nanos(member[name]) for name, words in _MOMENTS.items() if member.get(name)}
+    moments = {words: at_us * 1_000 for name, words in _MOMENTS.items() if (at_us := getattr(member, name, None))}
     served = "got its assignment" in moments
-    attributes = {name: member.get(key) for key, name in _MEMBER.items()}
+    attributes = {name: getattr(member, key) for key, name in _MEMBER.items()}
     return trace.span(
-        f"member {on_one_line(member_name(member), 100)}",
+        f"member {on_one_line(str(name_of(member)), 100)}",
         min([*moments.values(), ended_ns]),
         max(moments.values()) if served else ended_ns,
         attributes | {"rebalance.member.joined_last": is_last},
@@ -100,10 +97,9 @@ def _member(trace: _Trace, root: ReadableSpan, number: int, member: Json, *, is_
     )
 
 
-def unheld_seconds(event: Json) -> float | None:
+def unheld_seconds(event: RebalanceFinished) -> float | None:
     """Return for how long partitions were held by nobody in a rebalance, added up; None if that is not known."""
-    unheld = event.get("unheld")
-    return None if unheld is None else round(sum(sum(by_partition.values()) for by_partition in unheld.values()), 6)
+    return None if event.unheld is None else sum(one.us for one in event.unheld) / 1_000_000
 
 
 def encoded(spans: Iterable[ReadableSpan]) -> bytes:
@@ -115,9 +111,9 @@ def encoded(spans: Iterable[ReadableSpan]) -> bytes:
 class _Trace:
     """Makes the spans of one rebalance."""
 
-    def __init__(self, event: Json) -> None:
-        names = ("cluster", "group", "incarnation", "generation", "id")
-        self._facts = "\x00".join(str(event[name]) for name in names)
+    def __init__(self, event: RebalanceFinished) -> None:
+        facts = (event.cluster, event.group, event.incarnation, event.generation, event.id)
+        self._facts = "\x00".join(map(str, facts))
 
     def span(
         self,
@@ -159,7 +155,3 @@ class _Trace:
 def _plain(value: Any) -> str | bool | int | float:
     """Return an attribute's value; text from the wire without what is no character, and bounded."""
     return value if isinstance(value, bool | int | float) else on_one_line(str(value), _LONGEST)
-
-
-def _nanos(moment: str) -> int:
-    return microseconds(moment) * 1_000

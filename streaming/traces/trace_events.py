@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import asdict
+
+from coordinator_model.events import RebalanceFinished
 from streaming.published import sentences
 from streaming.published.page_state import GroupPast
-from streaming.published.records import Json, began_s
+from streaming.published.records import Json
 from streaming.published.swim_lanes import Doing, Lane, SwimLanes, swim_lanes
 
 _PROCESS: Final = 1
@@ -136,9 +139,10 @@ class _Trace:
         return self._to_us if at_s is None else _micros(at_s)
 
 
-def _rebalance(event: Json) -> _Slice:
-    details = {name: event[name] for name in _OF_THE_RECORD if event.get(name) is not None}
-    return _Slice(event.get("cause") or "cause not known", _micros(began_s(event)), _micros(event["at_s"]), details)
+def _rebalance(event: RebalanceFinished) -> _Slice:
+    record = event.as_json() | {"waited_for": list(map(asdict, event.waited_for))}
+    details = {name: record[name] for name in _OF_THE_RECORD if record[name] is not None}
+    return _Slice(event.cause, event.began_us or event.at_us, event.at_us, details)
 
 
 def _waits_since_us(lane: Lane, at_us: int) -> int | None:

@@ -12,7 +12,7 @@ from streaming.published import sentences
 from streaming.web.drawing import clock
 
 if TYPE_CHECKING:
-    from streaming.published.records import Json
+    from coordinator_model.events import RebalanceFinished
 
 STEPS: Final = 48
 _LEAST: Final = 0.05  #: of the height, so that what cost next to nothing is seen
@@ -38,18 +38,17 @@ class CauseCosts(NamedTuple):
     said: str  #: in words
 
 
-def by_cause(rebalances: Iterable[Json], from_s: float, to_s: float, steps: int = STEPS) -> list[CauseCosts]:
+def by_cause(rebalances: Iterable[RebalanceFinished], from_s: float, to_s: float, steps: int = STEPS) -> list[CauseCosts]:
     """Return what rebalances that ended within a time cost, by cause, the costliest first."""
     step_s = max(to_s - from_s, 1e-6) / steps
     costs: dict[str, dict[int, float]] = {}
     counts: dict[str, int] = {}
     for event in rebalances:
-        step = min(int((event["at_s"] - from_s) // step_s), steps - 1)  # what ends with the time is in its last step
+        step = min(int((event.at_s - from_s) // step_s), steps - 1)  # what ends with the time is in its last step
         if step >= 0:
-            cause = str(event.get("cause") or "not known")
-            counts[cause] = counts.get(cause, 0) + 1
-            each = costs.setdefault(cause, {})
-            each[step] = each.get(step, 0.0) + (event.get("cost_member_seconds") or 0.0)
+            counts[event.cause] = counts.get(event.cause, 0) + 1
+            each = costs.setdefault(event.cause, {})
+            each[step] = each.get(step, 0.0) + (event.cost_s or 0.0)
     most = max((cost for each in costs.values() for cost in each.values()), default=0.0) or 1.0
     found = [_row(cause, counts[cause], each, most, (from_s, step_s, steps)) for cause, each in costs.items()]
     return sorted(found, key=lambda one: (-one.member_seconds, -one.rebalances, one.cause))

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator_model.events import SightLost, SightRegained
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.rules import CATALOGUE
 from streaming.published import sentences
-from streaming.published.records import STALE_S, Json, began_s, is_open, lag_of_rebalance, member_name, moment, name_of, seconds
+from streaming.published.records import STALE_S, Json, is_open, lag_of_rebalance, member_name, moment_of, name_of, seconds
 from streaming.published.wire_text import readable
 from streaming.sinks.clients import oldest_first
 from streaming.web import drawing
-from streaming.web.group_view import FINISHED_FIELDS, group_by_id, link_to, rebalance_by_row
+from streaming.web.group_view import group_by_id, link_to, rebalance_by_row
 from streaming.web.views import NotShownError, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from coordinator_model.events import LostMember, RebalanceFinished
     from streaming.published.page_state import PageState
     from streaming.web.views import Renderer
 
@@ -72,40 +74,33 @@ class Details:
         """
         past = group_by_id(self._state, id_)
         event = rebalance_by_row(past, row)
-        begun_s = began_s(event)
-        members = _waterfall(event, begun_s)
+        begun_s = event.began_s
+        members = _waterfall(event)
         unfolded = query.get("all") == "1" or len(members) <= _MEMBERS_UNFOLDED
         shown = members if unfolded else members[:_FIRST_AND_LAST] + members[-_FIRST_AND_LAST:]
-        unheld = sorted(
-            (
-                (float(seconds_), topic, partition)
-                for topic, by_partition in (event.get("unheld") or {}).items()
-                for partition, seconds_ in by_partition.items()
-            ),
-            reverse=True,
-        )
-        seen = drawing.Window(begun_s, max(event["at_s"], begun_s + 0.001), live=False)
+        unheld = sorted(((one.us / 1e6, one.topic, str(one.partition)) for one in event.unheld or ()), reverse=True)
+        seen = drawing.Window(begun_s, max(event.at_s, begun_s + 0.001), live=False)
         return View(
             "rebalance.html",
             f"Rebalance of {readable(past.key[1])}",
             fixed={
                 "past": past,
                 "name": readable(past.key[1]),
-                "event": FINISHED_FIELDS | event,
+                "event": event,
                 "began_s": begun_s,
                 "who": name_of(event),
                 "held_up": sentences.held_up(event),
                 "lag": sentences.built_up(lag_of_rebalance(past.lag, event)),
-                "has_epochs": _has_epochs(event),
+                "has_epochs": event.group_type != CLASSIC,
                 "members": shown,
                 "lost": [member for member in members if member["is_lost"]][:_LOST_NAMED],
                 "lost_more": max(0, sum(member["is_lost"] for member in members) - _LOST_NAMED),
                 "hidden": len(members) - len(shown),
                 "gap_after": None if unfolded else _FIRST_AND_LAST,
-                "join_x": _part(event.get("join_ms"), event.get("took_ms")),
+                "join_x": _part(event.join_ms, event.took_ms),
                 "ticks": seen.ticks(),
                 "trace": f"/groups/{past.id}/trace.json?rebalance={row}",
-                "lanes": link_to(past.id, from_s=begun_s, to_s=event["at_s"]),
+                "lanes": link_to(past.id, from_s=begun_s, to_s=event.at_s),
                 "unheld": unheld[:_UNHELD_SHOWN],
                 "unheld_more": len(unheld) - _UNHELD_SHOWN,
             },
@@ -123,10 +118,10 @@ class Details:
             ),
         )
         blind = sorted(
-            (readable(past.key[1]), past.id, event["at_s"], event["kind"], event.get("reason"))
+            (readable(past.key[1]), past.id, event.at_s, event.kind, event.reason)
             for past in state.groups.values()
             for event in list(past.events)[-50:]
-            if event["kind"] in {"sight_lost", "sight_regained"}
+            if isinstance(event, SightLost | SightRegained)
         )
         return View(
             "sight.html",
@@ -198,45 +193,47 @@ def _partition(status: Json, end: int | None) -> dict[str, Any]:
     }
 
 
-def _waterfall(event: Json, began_s: float) -> list[dict[str, Any]]:
+def _waterfall(event: RebalanceFinished) -> list[dict[str, Any]]:
     """One row for each member, in the order in which they came back; those that did not are the last."""
-    span_s = max(event["at_s"] - began_s, 0.001)
+    began_s = event.began_s
+    span_s = max(event.at_s - began_s, 0.001)
 
     def x(at_s: float) -> float:
         return round(max(0.0, min(100.0, float((at_s - began_s) / span_s * 100))), 3)
 
     rows: list[dict[str, Any]] = []
-    has_epochs = _has_epochs(event)
-    waited = {one["member_id"]: one["waited_ms"] for one in (event.get("waited_for") or ())[:1]}
-    came, lost = event.get("members") or (), event.get("never_came_back") or ()
-    for is_lost, member in [*((False, one) for one in came), *((True, one) for one in lost)]:
-        times = {name: moment(member.get(f"{name}_at")) for name in ("told", "joined", "served", "stopped", "acknowledged")}
+    has_epochs = event.group_type != CLASSIC
+    waited = {one.member_id: one.waited_ms for one in event.waited_for[:1]}
+    for is_lost, member in [*((False, one) for one in event.members), *((True, one) for one in event.never_came_back)]:
+        times = {
+            name: moment_of(getattr(member, f"{name}_us", None)) for name in ("told", "joined", "served", "stopped", "acknowledged")
+        }
         if has_epochs and not is_lost:
-            rows.append(_handed_over(member, times, began_s, x) | {"waited_ms": waited.get(member.get("member_id"))})
+            rows.append(_handed_over(member, times, began_s, x) | {"waited_ms": waited.get(member.member_id)})
             continue
         joined, served = times["joined"], times["served"]
         start = times["told"] or (began_s if joined is None else min(joined, began_s))
         rows.append(
             {
                 "name": name_of(member) or "",
-                "member_id": member.get("member_id"),
+                "member_id": member.member_id,
                 "times": times,
-                "told": (x(start), round(max(0.3, x(joined if joined is not None else event["at_s"]) - x(start)), 3)),
-                "joining": None if joined is None else (x(joined), round(max(0.3, x(served or event["at_s"]) - x(joined)), 3)),
+                "told": (x(start), round(max(0.3, x(joined if joined is not None else event.at_s) - x(start)), 3)),
+                "joining": None if joined is None else (x(joined), round(max(0.3, x(served or event.at_s) - x(joined)), 3)),
                 "served": None if served is None else x(served),
                 "stopped": None if times["stopped"] is None else x(times["stopped"]),
                 "is_lost": is_lost,
-                "waited_ms": waited.get(member.get("member_id")),
+                "waited_ms": waited.get(member.member_id),
             }
         )
     names = Counter(row["name"] for row in rows)
     for row in rows:
-        row["end"] = row["member_id"][-4:] if names[row["name"]] > 1 and isinstance(row["member_id"], str) else ""
+        row["end"] = row["member_id"][-4:] if names[row["name"]] > 1 and row["member_id"] else ""
     rows.sort(key=lambda row: (row["is_lost"], row["times"]["joined"] is None, row["times"]["joined"] or 0.0, row["name"]))
     return rows
 
 
-def _handed_over(member: Json, times: dict[str, float | None], began_s: float, x: Callable[[float], float]) -> dict[str, Any]:
+def _handed_over(member: LostMember, times: dict[str, float | None], began_s: float, x: Callable[[float], float]) -> dict[str, Any]:
     """Return the row of a member with an epoch: it consumes unless it holds nothing."""
     told, gave_up, served, stopped = (times[name] for name in ("told", "acknowledged", "served", "stopped"))
     since = x(began_s if stopped is None else stopped)
@@ -244,7 +241,7 @@ def _handed_over(member: Json, times: dict[str, float | None], began_s: float, x
     until = 100.0 if gave_up is None else x(gave_up)
     return {
         "name": name_of(member) or "",
-        "member_id": member.get("member_id"),
+        "member_id": member.member_id,
         "times": times | {"joined": gave_up},
         "told": None if told is None else (x(told), round(max(0.3, until - x(told)), 3)),
         "joining": None if stopped is None else (since, round(max(0.3, resumed - since), 3)),
@@ -254,14 +251,8 @@ def _handed_over(member: Json, times: dict[str, float | None], began_s: float, x
     }
 
 
-def _has_epochs(event: Json) -> bool:
-    return bool(event.get("group_type", CLASSIC) != CLASSIC)
-
-
-def _part(some: object, whole: object) -> float | None:
-    if isinstance(some, int | float) and isinstance(whole, int | float) and whole > 0:
-        return round(min(100.0, some / whole * 100), 3)
-    return None
+def _part(some: int | None, whole: int | None) -> float | None:
+    return round(min(100.0, some / whole * 100), 3) if some is not None and whole else None
 
 
 def _as_text(finding: Json) -> str:

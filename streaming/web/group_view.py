@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.advice import advise
 from streaming.published import sentences
 from streaming.published.page_state import KEPT_S
-from streaming.published.records import Json, began_s, is_open, lag_of_rebalance, moment, name_of, typed
+from streaming.published.records import Json, is_open, lag_of_rebalance, moment, name_of
 from streaming.published.wire_text import readable
 from streaming.web import drawing
 from streaming.web.costs import STEPS, by_cause
@@ -27,6 +27,7 @@ from streaming.web.views import NotShownError, View, rebalances_within, summary
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from coordinator_model.events import GroupEvent, NamedMember, RebalanceFinished
     from streaming.published.page_state import GroupPast, PageState
     from streaming.web.views import Renderer
 
@@ -36,24 +37,6 @@ _REBALANCES_SHOWN: Final = 50
 _COST_STEP_S: Final = KEPT_S / STEPS
 _PROOFS_SHOWN: Final = 10  #: rebalances on which advice rests
 _BEFORE_AND_AFTER: Final = 0.2  #: of a rebalance, how much time around it is shown
-
-FINISHED_FIELDS: Final[Json] = dict.fromkeys(
-    (
-        "cause",
-        "from_generation",
-        "to_generation",
-        "join_ms",
-        "sync_ms",
-        "took_ms",
-        "ended",
-        "partitions_moved",
-        "partitions_stayed",
-        "cost_member_seconds",
-        "members",
-        "never_came_back",
-    )
-)
-"""Of a rebalance that is over; what a record lacks is not known."""
 
 
 def group_by_id(state: PageState, id_: str) -> GroupPast:
@@ -67,12 +50,12 @@ def group_by_id(state: PageState, id_: str) -> GroupPast:
     return found
 
 
-def rebalance_by_row(past: GroupPast, row: str) -> Json:
+def rebalance_by_row(past: GroupPast, row: str) -> RebalanceFinished:
     """Return the record of a rebalance by the id that its address has.
 
     :raises NotShownError: when there is none.
     """
-    found = next((one for one in past.rebalances if event_row(one["id"]) == row), None)
+    found = next((one for one in past.rebalances if event_row(one.id) == row), None)
     if found is None:
         raise NotShownError("The page does not know this rebalance any more: it keeps the newest of each group.")
     return found
@@ -90,10 +73,10 @@ def link_to(past_id: str, *, from_s: float, to_s: float) -> str:
     return f"/groups/{past_id}?span={span_s:g}&end={moment_text(end_s)}"
 
 
-def link_to_row(past_id: str, events: Sequence[Json]) -> str:
+def link_to_row(past_id: str, events: Sequence[GroupEvent]) -> str:
     """Return the address of the line of text that tells of some events."""
-    times = [event["at_s"] for event in events]
-    return f"{link_to(past_id, from_s=min(times), to_s=max(times))}#{event_row(events[0]['id'])}"
+    times = [event.at_s for event in events]
+    return f"{link_to(past_id, from_s=min(times), to_s=max(times))}#{event_row(events[0].id)}"
 
 
 class GroupPage:
@@ -117,7 +100,7 @@ class GroupPage:
         unfolded = query.get("all") == "1"
         findings = [one for one in state.findings.values() if (one["cluster"], one["group"]) == past.key]
         findings.sort(key=lambda one: (is_open(one), one["opened_at"]), reverse=True)
-        told, told_in = lines(event for event in past.events if seen.shows(event["at_s"], event["at_s"]))
+        told, told_in = lines(event for event in past.events if seen.shows(event.at_s, event.at_s))
         picture = drawn(past, seen, now_s, told_in, unfolded=unfolded)
         lanes: dict[str, str] = {lane["id"]: self._render("_lane.html", **lane) for lane in picture.lanes}
         return View(
@@ -175,7 +158,7 @@ class GroupPage:
         try:
             span_s = drawing.nearest_span(float(query.get("span", "")))
         except ValueError:
-            first_s = past.events[0]["at_s"] if past.events else now_s - 900
+            first_s = past.events[0].at_s if past.events else now_s - 900
             if self._state.is_recorded and end_s is None:
                 return drawing.whole(first_s, past.newest_s)  # a recording may hold groups of different days
             span_s = drawing.fitting_span(first_s, now_s if end_s is None else end_s)
@@ -204,17 +187,15 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
     for event in past.rebalances:
         if len(found) == _REBALANCES_SHOWN:
             break
-        begun_s = began_s(event)
-        by_id = {member.get("member_id"): member for member in event.get("members") or ()}
-        names = Counter(_who(member) for member in by_id.values())
+        names = Counter(_who(member) for member in {member.member_id: member for member in event.members}.values())
         found.append(
             {
-                "event": FINISHED_FIELDS | event,
-                "row": event_row(event["id"]),
-                "began_s": begun_s,
+                "event": event,
+                "row": event_row(event.id),
+                "began_s": event.began_s,
                 "who": _who(event, names),
                 "held_up": sentences.held_up(event),
-                "lanes": link_to(past.id, from_s=begun_s, to_s=event["at_s"]),
+                "lanes": link_to(past.id, from_s=event.began_s, to_s=event.at_s),
                 "lag": sentences.built_up(lag_of_rebalance(past.lag, event)),
             }
         )
@@ -223,7 +204,7 @@ def _rebalances(past: GroupPast) -> list[dict[str, Any]]:
 
 def _costs(past: GroupPast, now_s: float, *, whole: bool) -> dict[str, Any]:
     """Return what rebalances cost over the time that the page knows; of a live page its end is a round moment, so that it stands still."""
-    first_s = past.events[0]["at_s"] if past.events else now_s
+    first_s = past.events[0].at_s if past.events else now_s
     to_s = past.newest_s if whole else math.ceil(now_s / _COST_STEP_S) * _COST_STEP_S
     from_s = first_s if whole else to_s - KEPT_S
     seen = drawing.Window(from_s, max(to_s, from_s + 1), live=False)
@@ -231,7 +212,7 @@ def _costs(past: GroupPast, now_s: float, *, whole: bool) -> dict[str, Any]:
 
 
 def _advice(past: GroupPast, findings: Sequence[Json]) -> list[dict[str, Any]]:
-    begun = {event["id"]: began_s(event) for event in past.rebalances}
+    begun = {event.id: event.began_s for event in past.rebalances}
     return [
         {
             "piece": piece,
@@ -239,16 +220,16 @@ def _advice(past: GroupPast, findings: Sequence[Json]) -> list[dict[str, Any]]:
             "named": [(f"/groups/{past.id}/rebalances/{event_row(id_)}", begun[id_]) for id_ in piece.rebalances[:_PROOFS_SHOWN]],
             "more": len(piece.rebalances) - _PROOFS_SHOWN,
         }
-        for piece in advise(typed(past.events), findings)
+        for piece in advise(past.events, findings)
     ]
 
 
-def _who(member: Json, names: Mapping[str | None, int] | None = None) -> str | None:
+def _who(member: NamedMember | RebalanceFinished, names: Mapping[str | None, int] | None = None) -> str | None:
     """Return the name of a member, with the end of its id if others have the same name."""
     name = name_of(member)
-    if name is None or (names or {}).get(name, 0) < 2 or not member.get("member_id"):
+    if name is None or (names or {}).get(name, 0) < 2 or not member.member_id:
         return name
-    return f"{sentences.short(name, 24)}…{str(member['member_id'])[-4:]}"
+    return f"{sentences.short(name, 24)}…{member.member_id[-4:]}"
 
 
 def _links(past: GroupPast, seen: drawing.Window, now_s: float) -> dict[str, str | None]:

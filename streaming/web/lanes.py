@@ -163,7 +163,7 @@ def _states(past: GroupPast, seen: drawing.Window, told_in: str) -> list[_Span]:
 
 def _blind(past: GroupPast, swim: SwimLanes, seen: drawing.Window) -> list[tuple[float, float, str]]:
     """Where nothing is known: before the first that is, and where the capture was blind."""
-    known = [one[0].at_s for one in (past.changes,) if one] + [event["at_s"] for event in list(past.events)[:1]]
+    known = [one[0].at_s for one in (past.changes,) if one] + [event.at_s for event in list(past.events)[:1]]
     first_s = min(known, default=seen.to_s)
     bands = [(seen.from_s, first_s, "not known: before the first record that the page has")] if first_s > seen.from_s else []
     stretches = [(seen.x(from_s), seen.x(to_s), said) for from_s, to_s, said in bands]

@@ -15,12 +15,14 @@ from coordinator_model.wire.record import HEADER_NAME, MirrorRecord, RecordError
 from streaming.kafka.clients import without_group
 from streaming.kafka.topics import SILENT_LOGGER
 from streaming.mirror.plain_frames import Counts, plain_frame
+from streaming.published.records import name_of
 from streaming.published.sentences import told
 from streaming.web.drawing import clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from coordinator_model.events import GroupEvent
     from streaming.published.records import Json
 
 _PATIENCE_S: Final = 5.0
@@ -29,6 +31,7 @@ FRAMES: Final = 20
 
 _FIELDS: Final = 400  #: of one frame
 
+_NAMES: Final = ("member_id", "instance_id")
 _GONE: Final = "the mirror no longer holds it"
 
 
@@ -116,25 +119,20 @@ class Wanted(NamedTuple):
 
 def of_finding(finding: Json) -> list[Wanted]:
     """Return the frames of a finding's evidence."""
-    names = _names(finding)
+    names = frozenset(str(finding[name]) for name in _NAMES if finding.get(name))
     return [Wanted(one["frame"], one["partition"], one["offset"], names, finding["generation"]) for one in finding["evidence"]]
 
 
-def of_events(events: Iterable[Json]) -> list[Wanted]:
+def of_events(events: Iterable[GroupEvent]) -> list[Wanted]:
     """Return the frames that showed some events, each once."""
     found: dict[tuple[int, int], Wanted] = {}
     for event in events:
-        frame = event.get("frame")
-        if isinstance(frame, dict) and isinstance(frame.get("partition"), int) and isinstance(frame.get("offset"), int):
-            name = next((str(event[key]) for key in ("instance_id", "client_id", "member_id") if event.get(key)), "")
-            title = f"{clock(event['at_s'], tenths=True)} {name} {told(event, several=False)}"
-            place = frame["partition"], frame["offset"]
-            found.setdefault(place, Wanted(title, *place, _names(event), None))
+        if event.frame is not None:
+            title = f"{clock(event.at_s, tenths=True)} {name_of(event) or ''} {told(event, several=False)}"
+            place = event.frame.partition, event.frame.offset
+            names = (getattr(event, name, None) for name in _NAMES)
+            found.setdefault(place, Wanted(title, *place, frozenset(filter(None, names)), None))
     return list(found.values())
-
-
-def _names(record: Json) -> frozenset[str]:
-    return frozenset(str(record[key]) for key in ("member_id", "instance_id") if record.get(key))
 
 
 def decoded(wanted: Sequence[Wanted], frames: MirrorFrames) -> list[Frame]:

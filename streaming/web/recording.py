@@ -47,8 +47,8 @@ def stretch_of(state: PageState) -> Stretch:
 def cost_of(past: GroupPast) -> Cost:
     """Return what the rebalances of a group that are over cost."""
     over = list(past.rebalances)
-    member_seconds = sum(event.get("cost_member_seconds") or 0.0 for event in over)
-    return Cost(member_seconds, sum(event.get("took_ms") or 0 for event in over), len(over))
+    member_seconds = sum(event.cost_s or 0.0 for event in over)
+    return Cost(member_seconds, sum(event.took_ms or 0 for event in over), len(over))
 
 
 def told_of(past: GroupPast) -> str:
@@ -56,7 +56,7 @@ def told_of(past: GroupPast) -> str:
     cost = cost_of(past)
     if not cost.rebalances:
         return ""
-    longest = max(past.rebalances, key=lambda event: event.get("took_ms") or 0)
+    longest = max(past.rebalances, key=lambda event: event.took_ms or 0)
     facts = [
         f"{counted(cost.rebalances, 'rebalance')}, {sentences.milliseconds(cost.took_ms)}",
         f"{cost.member_seconds:,.1f} member-seconds without consuming" if cost.member_seconds else "",

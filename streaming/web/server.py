@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from streaming.published.records import STALE_S, began_s, duration
+from streaming.published.records import STALE_S, duration
 from streaming.published.wire_text import readable
 from streaming.traces.trace_events import trace_events
 from streaming.web.detail_views import Details
@@ -247,7 +247,7 @@ class Page:
                 events = list(group_by_id(self._state, request.path_params["id"]).events)
             except NotShownError as error:
                 return self.message(404, "Not here", str(error))
-        lines = (json.dumps({name: value for name, value in event.items() if name != "at_s"}) + "\n" for event in events)
+        lines = (json.dumps(event.as_json()) + "\n" for event in events)
         return PlainTextResponse(
             "".join(lines),
             media_type="application/x-ndjson",
@@ -264,7 +264,7 @@ class Page:
                     trace = trace_events(past, to_s=self._state.now_s())
                 else:
                     event = rebalance_by_row(past, row)
-                    trace = trace_events(past, from_s=began_s(event), to_s=event["at_s"])
+                    trace = trace_events(past, from_s=event.began_s, to_s=event.at_s)
             except NotShownError as error:
                 return self.message(404, "Not here", str(error))
         return Response(

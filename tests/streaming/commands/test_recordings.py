@@ -45,7 +45,7 @@ def test_a_brokers_log_is_read_its_request_lines_and_its_coordinators_lines(stat
     log = tmp_path / "server.log"
     log.write_bytes(lzma.decompress((BY_BROKERS / name).read_bytes()))
     read(state, log)
-    kinds = {event["kind"] for past in state.groups.values() for event in past.events}
+    kinds = {event.kind for past in state.groups.values() for event in past.events}
     assert "rebalance_finished" in kinds
 
 
@@ -53,7 +53,7 @@ def test_published_records_of_several_files_are_one_recording(state, tmp_path):
     lines = history.orders()
     files = [history.write(tmp_path / f"{number}.jsonl", lines[number::2]) for number in range(2)]
     read(state, *files)
-    times = [event["at_s"] for event in state.groups["prod", "orders"].events]
+    times = [event.at_s for event in state.groups["prod", "orders"].events]
     assert len(times) == sum("kind" in line for line in lines)
     assert all(one <= other for one, other in pairwise(times))
 

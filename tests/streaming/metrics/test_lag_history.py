@@ -10,6 +10,7 @@ from coordinator_model.finding import iso_utc
 from streaming.metrics.lag_history import KEPT, LagHistory
 from streaming.metrics.metrics_state import Group
 from streaming.published.records import RebalanceLag, lag_of, lag_of_rebalance
+from tests.streaming.terminal.records import rebalance
 
 EVERY_US = 15_000_000
 KEY = ("lab", "orders")
@@ -191,7 +192,7 @@ BUILDUP = {
     "highest": 1_210,
     "gone_at": iso_utc(round(BEGAN_S * 1e6) + 45_000_000),
 }
-EVENT = {"began_at": iso_utc(round(BEGAN_S * 1e6)), "at": iso_utc(round(BEGAN_S * 1e6) + 2_500_000), "to_generation": 7}
+EVENT = rebalance("g", at_s=BEGAN_S + 2.5)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ EVENT = {"began_at": iso_utc(round(BEGAN_S * 1e6)), "at": iso_utc(round(BEGAN_S 
         ([BUILDUP], EVENT, RebalanceLag(1_200, 45.0)),
         ([BUILDUP | {"gone_at": None}], EVENT, RebalanceLag(1_200, None)),
         ([BUILDUP | {"generation": 8}], EVENT, None),
-        ([BUILDUP | {"generation": None}], EVENT | {"to_generation": None}, None),
+        ([BUILDUP | {"generation": None}], rebalance("g", at_s=BEGAN_S + 2.5, to_generation=None), None),
         ([], EVENT, None),
         # a group that was deleted counts its generations anew
         ([BUILDUP | {"began_at": "2026-01-01T00:00:00Z", "highest": 20}, BUILDUP], EVENT, RebalanceLag(1_200, 45.0)),

@@ -183,9 +183,9 @@ def test_advice_names_the_rebalances_that_prove_it_and_the_costliest_is_drawn(re
     report = reported(restarted)
     (one,) = report.groups
     assert one.advice
-    known = {rebalance.event["id"] for rebalance in one.rebalances}
+    known = {rebalance.event.id for rebalance in one.rebalances}
     assert all(piece.rebalances and set(piece.rebalances) <= known for piece in one.advice)
-    assert {rebalance.event["id"] for rebalance in one.telling} <= {id_ for piece in one.advice for id_ in piece.rebalances}
+    assert {rebalance.event.id for rebalance in one.telling} <= {id_ for piece in one.advice for id_ in piece.rebalances}
     assert f"What would have saved most: {one.advice[0].setting}, {sentences.saved(one.advice[0])}." in report.summary
     assert [piece["kind"] for piece in one.as_json()["advice"]] == [piece.kind for piece in one.advice]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator_model.events import event_of
 from coordinator_model.finding import iso_utc
 
 NOW_S = 1_790_000_000.0
@@ -82,44 +83,50 @@ def finding(group_name, *, rule="R-01", severity="warning", status="open", summa
     }
 
 
-def rebalance(group_name, *, at_s=NOW_S - 600, cost=12.5, cause="new member", generation=7):
+def rebalance(group_name, *, at_s=NOW_S - 600, cost=12.5, cause="new member", generation=7, **changes):
     """The record of a rebalance that is over."""
-    return {
-        "id": f"rebalance_finished-{group_name}-{at_s}",
-        "at": iso(at_s),
-        "cluster": "lab",
-        "group": group_name,
-        "group_type": "classic",
-        "incarnation": 1,
-        "generation": generation,
-        "kind": "rebalance_finished",
-        "member_id": "worker-1-x",
-        "instance_id": None,
-        "client_id": "worker-1",
-        "client_address": "10.0.0.1",
-        "cause": cause,
-        "from_generation": generation - 1,
-        "to_generation": generation,
-        "began_at": iso(at_s - 2.5),
-        "join_ms": 2400,
-        "sync_ms": 100,
-        "took_ms": 2500,
-        "members": [],
-        "last_member": "worker-2-y",
-        "waited_for": [
-            {
-                "member_id": "worker-2-y",
-                "instance_id": None,
-                "client_id": "worker-2",
-                "client_address": "10.0.0.2",
-                "why": "not rejoined",
-                "waited_ms": 2400,
-                "came": True,
-            }
-        ],
-        "partitions_moved": 3,
-        "partitions_stayed": 9,
-        "cost_member_seconds": cost,
-        "unheld": {},
-        "ended": "every member was served",
-    }
+    return event_of(
+        {
+            "id": f"rebalance_finished-{group_name}-{at_s}",
+            "at": iso(at_s),
+            "cluster": "lab",
+            "group": group_name,
+            "group_type": "classic",
+            "incarnation": 1,
+            "generation": generation,
+            "kind": "rebalance_finished",
+            "member_id": "worker-1-x",
+            "instance_id": None,
+            "client_id": "worker-1",
+            "client_address": "10.0.0.1",
+            "cause": cause,
+            "from_generation": generation - 1,
+            "to_generation": generation,
+            "began_at": iso(at_s - 2.5),
+            "join_ms": 2400,
+            "sync_ms": 100,
+            "took_ms": 2500,
+            "members": [],
+            "last_member": "worker-2-y",
+            "waited_for": [
+                {
+                    "member_id": "worker-2-y",
+                    "instance_id": None,
+                    "client_id": "worker-2",
+                    "client_address": "10.0.0.2",
+                    "why": "not rejoined",
+                    "waited_ms": 2400,
+                    "came": True,
+                }
+            ],
+            "partitions_moved": 3,
+            "partitions_stayed": 9,
+            "cost_member_seconds": cost,
+            "unheld": {},
+            "ended": "every member was served",
+            "frame": None,
+            "never_came_back": [],
+            "assignor": None,
+        }
+        | changes
+    )

@@ -12,7 +12,7 @@ from streaming.published.records import RebalanceLag
 from streaming.published.sentences import held_up
 from streaming.published.wire_text import harmless
 from streaming.terminal import tables
-from tests.streaming.terminal.records import NOW_S, finding, group, iso, rebalance
+from tests.streaming.terminal.records import NOW_S, finding, group, rebalance
 
 QUIET = tables.LastHour(0, 0.0)
 
@@ -70,7 +70,16 @@ def test_members_have_fewer_columns_where_there_is_little_room():
 def test_a_rebalance_that_is_over_is_a_row_with_cause_who_and_cost():
     shown = [
         rebalance("orders", cost=1234.5),
-        {"id": "x", "at": iso(NOW_S), "cluster": "lab", "group": "a", "kind": "rebalance_finished"},
+        rebalance(
+            "a",
+            at_s=NOW_S,
+            cost=None,
+            cause="not seen",
+            **dict.fromkeys(("member_id", "client_id", "to_generation", "began_at", "join_ms", "sync_ms", "took_ms")),
+            **dict.fromkeys(("partitions_moved", "partitions_stayed", "unheld")),
+            waited_for=[],
+            ended="the next rebalance began",
+        ),
     ]
     heading, _, first, poor = printed(tables.rebalances_table(shown))
     assert " ".join(heading.split()) == "began group generation cause by held up by took join sync moved member-s ended"
@@ -78,7 +87,7 @@ def test_a_rebalance_that_is_over_is_a_row_with_cause_who_and_cost():
         "2026-09-21 14:03:17 orders 7 new member worker-1 worker-2 did not rejoin for 2.4 s "
         "2.5 s 2.4 s 100 ms 3 1,234 every member was served"
     )
-    assert " ".join(poor.split()) == "2026-09-21 14:13:20 a not known not known an unknown time"
+    assert " ".join(poor.split()) == "2026-09-21 14:13:20 a not seen not known an unknown time the next rebalance began"
     narrow = printed(tables.rebalances_table(shown, 80), 80)
     assert len(narrow) == 2 + 2
     assert " ".join(narrow[2].split()) == "09-21 14:03:17 orders new member worker-1 2.5 s 1,234"
@@ -88,14 +97,14 @@ def test_a_rebalance_that_is_over_is_a_row_with_cause_who_and_cost():
 
 def test_who_held_a_rebalance_up_is_said_with_what_that_member_did_not_do():
     def waited_for(*members):
-        nobody = {"instance_id": None, "member_id": None}
-        return {"waited_for": [nobody | {"client_id": name, "why": why, "waited_ms": ms} for name, why, ms in members]}
+        nobody = {"instance_id": None, "member_id": None, "client_address": None, "came": True}
+        return rebalance("g", waited_for=[nobody | {"client_id": name, "why": why, "waited_ms": ms} for name, why, ms in members])
 
     assert held_up(waited_for(("a", "not rejoined", 25_000), ("b", "not rejoined", 1_000))) == "a did not rejoin for 25.0 s"
     assert held_up(waited_for(("a", "not rejoined", 25_000), ("b", "not rejoined", 24_000))) == "a, b did not rejoin for 25.0 s"
     assert held_up(waited_for(("a", "no assignment", 4_000), ("b", "not rejoined", 3_000))) == "a sent no assignment for 4.0 s"
     assert held_up(waited_for(("a", "not given up", 61_000))) == "a gave no partitions up for 1 min 1 s"
-    assert held_up({"waited_for": []}) == held_up({}) == ""
+    assert held_up(waited_for()) == ""
 
 
 def test_rebalances_have_room_for_their_lag_before_how_they_ended():

@@ -98,7 +98,7 @@ def test_each_member_has_a_lane_and_who_waits_an_arrow_to_whom_it_waits_for():
     assert lanes.keys() == {"group", "rebalances", "capture", "orders-0", "orders-1", "orders-2"}
     assert lanes["rebalances"] == ["member joined", "session ended"]
     assert lanes["capture"] == ["not seen"]
-    assert lanes["orders-2"][-2:] == ["consuming", "silent"]
+    assert lanes["orders-2"][-2:] == ["waiting for its assignment", "consuming"]
     assert lanes["orders-0"][-4:] == ["waiting for its assignment", "consuming", "told to rejoin", "joining"]
     assert names_by_thread(phases, "i")["orders-1"] == ["connection closed", "refused", "began the rebalance"]
     newest = max(phases["f"], key=lambda one: one["ts"])["ts"]

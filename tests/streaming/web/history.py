@@ -17,7 +17,21 @@ TURNED = "abc\u202egpj.exe"
 LONG = "c" * 10_000
 
 
-_OWN = {"member_joined": {"new": False}, "member_left": {"reason": None}, "rebalance_began": {"reason": None}}
+_OWN = {
+    "told_to_rejoin": {"api": "Heartbeat"},
+    "member_joined": {"new": False},
+    "member_served": {"partitions": None},
+    "told_to_give_up": {"partitions": {}, "keeps": 1},
+    "gave_up": {"partitions": {}, "keeps": 0},
+    "member_left": {"reason": None},
+    "member_replaced": {"replaced_by": None},
+    "member_fenced": {"error": "UNKNOWN_MEMBER_ID", "api": None},
+    "session_over": {"silent_since": None},
+    "rebalance_began": {"reason": None, "from_generation": None},
+    "sight_lost": {"reason": "frames are missing"},
+    "sight_regained": {"reason": "a new generation"},
+}
+_OF_NOBODY = {"phase_ended", "sight_lost", "sight_regained"}
 _TOLD = {"session_timeout_ms": None, "rebalance_timeout_ms": None, "assignors": [], "client_software": None}
 
 
@@ -44,7 +58,8 @@ class Group:
 
     def event(self, kind, at_s, member=None, **more):
         self._count += 1
-        who = member or dict.fromkeys(("member_id", "instance_id", "client_id", "client_address"))
+        named = () if kind in _OF_NOBODY else ("member_id", "instance_id", "client_id", "client_address")
+        who = member or dict.fromkeys(named)
         self.records.append(
             {
                 "id": f"{self.cluster}/{self.name}/1/{self.generation}/{kind}/{self._count}",
@@ -135,12 +150,10 @@ class Group:
             self.rebalance(at_s + 20, cause="new member", starter=number, join_s=8)
 
     def stuck(self, at_s, missing):
-        """A join phase that waits for some members, silent since it began."""
+        """A join phase that waits for some members, of whom nothing came since it began."""
         self.event("rebalance_began", at_s, self.members[0], cause="member joined", from_generation=self.generation)
         for number, member in enumerate(self.members):
-            if number in missing:
-                self.event("member_silent", NOW_S - 5, member, silent_since=iso(at_s - 3))
-            else:
+            if number not in missing:
                 self.event("told_to_rejoin", at_s + 0.2 + number % 4 / 10, member, api="Heartbeat")
                 self.event("member_joined", at_s + 0.6 + number % 11 / 5, member)
         self.view("PreparingRebalance", at_s, waits_for=missing)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
+from coordinator_model.events import RebalanceFinished
 from streaming.web.costs import Bar, by_cause
+from tests.streaming.terminal.records import rebalance
 
 
-def over(at_s: float, cause: str | None, cost_s: float | None) -> dict[str, object]:
-    return {"at_s": at_s, "cause": cause, "cost_member_seconds": cost_s}
+def over(at_s: float, cause: str, cost_s: float | None) -> RebalanceFinished:
+    known: RebalanceFinished = rebalance("g", cause=cause, cost=cost_s)
+    return structs.replace(known, at_us=round(at_s * 1e6))
 
 
 def test_each_cause_has_a_row_of_bars_on_one_scale_the_costliest_first() -> None:
@@ -26,9 +30,9 @@ def test_what_ends_with_the_time_is_in_its_last_step_and_what_ended_before_is_in
     assert (row.rebalances, row.levels) == (2, "         █")
 
 
-def test_a_broker_s_log_says_no_cost_and_maybe_no_cause() -> None:
-    [row] = by_cause([over(50, None, None)], 0, 100, 10)
-    assert (row.cause, row.rebalances, row.member_seconds) == ("not known", 1, 0.0)
+def test_a_broker_s_log_says_no_cost() -> None:
+    [row] = by_cause([over(50, "not seen", None)], 0, 100, 10)
+    assert (row.cause, row.rebalances, row.member_seconds) == ("not seen", 1, 0.0)
     assert row.bars == (Bar(50.0, 8.5, 5.0),)
     assert by_cause([], 0, 100) == []
 
