@@ -57,7 +57,7 @@ class Patience(Section):
         return wait
 
 
-class Wants(Section):
+class FindingFilter(Section):
     """Which findings are sent to a receiver."""
 
     minimum_severity: Severity = Severity.WARNING
@@ -117,7 +117,7 @@ class SecretlyAddressed(Web):
         return secret(self.url, self.url_file) or ""
 
 
-class Alertmanager(Wants, Web):
+class Alertmanager(FindingFilter, Web):
     """Settings of a Prometheus Alertmanager (API v2)."""
 
     url: WebAddress
@@ -138,7 +138,7 @@ class Alertmanager(Wants, Web):
         return self
 
 
-class Webhook(Wants, SecretlyAddressed):
+class Webhook(FindingFilter, SecretlyAddressed):
     """Settings of a receiver of JSON by POST."""
 
     template: Literal["generic", "slack", "teams", "pagerduty"] = "generic"
@@ -164,7 +164,7 @@ class Webhook(Wants, SecretlyAddressed):
         return secret(self.secret, self.secret_file)
 
 
-class Stdout(Wants):
+class Stdout(FindingFilter):
     """Settings of standard output: one JSON object per line."""
 
     minimum_severity: Severity = Severity.INFO

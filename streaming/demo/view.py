@@ -24,7 +24,7 @@ from streaming.demo.screen_state import Note, ScreenState, now_us
 from streaming.demo.verdicts import Sighting, Truth, Verdict, about_group, judge
 from streaming.published.records import Json, is_open, worst_findings
 from streaming.replay.timeline import COLOURS
-from streaming.terminal.tables import LastHour, board_table, board_widths, findings_table
+from streaming.terminal.tables import LastHour, findings_table, overview_table, overview_widths
 
 _FRAMES_PER_S: Final = 4
 _TITLE: Final = "bold"
@@ -105,7 +105,7 @@ class DemoScreen:
         known = [group for group in map(self._screen_state.group, names) if group is not None]
         worst = worst_findings(findings)
         hours = [LastHour(0, 0.0)] * len(known)
-        table = board_table(known, worst, hours, time.time(), widths=board_widths(known, worst, width), chosen=None)
+        table = overview_table(known, worst, hours, time.time(), widths=overview_widths(known, worst, width), chosen=None)
         return Text("Groups, as published by the monitor", _TITLE), table
 
     def _heading(self) -> RenderableType:

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from streaming.config.notify import Wants
+from streaming.config.notify import FindingFilter
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.topics import SetupError
 from streaming.notify.alertmanager import AlertmanagerChannel
@@ -160,7 +160,7 @@ class Notifier:
         ends = {partition: end for (topic, partition), end in self._feed.ends.items() if topic == findings}
         notify = self._config.notify
         for channel, policy in self._receivers:
-            known = policy or Policy(Wants(), notify.wait_s)
+            known = policy or Policy(FindingFilter(), notify.wait_s)
             outbox = Outbox(known, memory.told(channel.name), memory.positions(channel.name))
             outbox.begin(ends)
             dispatcher = Dispatcher(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streaming.config.maintenance import Maintenance
-    from streaming.config.notify import Patience, Wants
+    from streaming.config.notify import FindingFilter, Patience
     from streaming.notify.notification import ObservedFinding
 
 
@@ -37,7 +37,7 @@ _REMEMBER_S: Final = 3600.0
 class Policy(NamedTuple):
     """The delivery settings of one receiver."""
 
-    wants: Wants
+    filter: FindingFilter
     patience: Patience
     windows: Sequence[Maintenance] = ()
     tells_resolved: bool = True
@@ -46,11 +46,11 @@ class Policy(NamedTuple):
 
     def passes(self, heard: ObservedFinding) -> bool:
         """Return True if the receiver's filters accept the finding."""
-        wants = self.wants
-        if heard.severity.rank < wants.minimum_severity.rank or matches(heard.finding["rule"], wants.deny_rules):
+        chosen = self.filter
+        if heard.severity.rank < chosen.minimum_severity.rank or matches(heard.finding["rule"], chosen.deny_rules):
             return False
         # A finding without a group is about the monitor itself: group filters must not drop it.
-        return not heard.group or (matches(heard.group, wants.allow_groups) and not matches(heard.group, wants.deny_groups))
+        return not heard.group or (matches(heard.group, chosen.allow_groups) and not matches(heard.group, chosen.deny_groups))
 
     def held_until(self, heard: ObservedFinding, at_s: float, now_s: float) -> float:
         """Return when maintenance no longer delays an event at ``at_s``; the capture's clock may be ahead of the local clock."""

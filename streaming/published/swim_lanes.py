@@ -48,7 +48,7 @@ class Doing(StrEnum):
     SILENT = "silent: no frame"
 
 
-class Befell(StrEnum):
+class MarkKind(StrEnum):
     """What a mark tells."""
 
     LEFT = "left"
@@ -69,14 +69,14 @@ _BEGINS: Final[dict[type[GroupEvent], Doing]] = {
     events.GaveUp: Doing.CONSUMING,
     events.MemberAway: Doing.AWAY,
 }
-_MARKS: Final[dict[type[GroupEvent], Befell]] = {
-    events.MemberLeft: Befell.LEFT,
-    events.MemberFenced: Befell.FENCED,
-    events.SessionOver: Befell.SESSION_OVER,
-    events.MemberDropped: Befell.DROPPED,
-    events.MemberReplaced: Befell.REPLACED,
-    events.ConnectionClosed: Befell.CLOSED,
-    events.RebalanceBegan: Befell.BEGAN,
+_MARKS: Final[dict[type[GroupEvent], MarkKind]] = {
+    events.MemberLeft: MarkKind.LEFT,
+    events.MemberFenced: MarkKind.FENCED,
+    events.SessionOver: MarkKind.SESSION_OVER,
+    events.MemberDropped: MarkKind.DROPPED,
+    events.MemberReplaced: MarkKind.REPLACED,
+    events.ConnectionClosed: MarkKind.CLOSED,
+    events.RebalanceBegan: MarkKind.BEGAN,
 }
 _ENDS: Final = (events.MemberLeft, events.MemberFenced, events.MemberDropped, events.SessionOver)
 _DOING_OF_STATE: Final = {  # of a member in the groups topic
@@ -102,7 +102,7 @@ class Bar(NamedTuple):
 class Mark(NamedTuple):
     """What befell a member at a moment."""
 
-    what: Befell
+    what: MarkKind
     at_s: float
     event: str
 

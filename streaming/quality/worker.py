@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection
 from queue import Queue
 from typing import TYPE_CHECKING, Any, Final
 
-from streaming.quality.late_imports import import_when_used
+from streaming.quality.lazy_imports import install_lazy_imports
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,7 +44,7 @@ _log: Final = logging.getLogger(__name__)
 def main() -> None:
     """Check batches until the driver is gone."""
     os.nice(NICENESS)
-    import_when_used()
+    install_lazy_imports()
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
     driver = Connection(int(sys.argv[1]))

@@ -25,13 +25,13 @@ from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
 from streaming.terminal.live_view import LiveView, View
 from streaming.terminal.tables import (
-    board_table,
-    board_widths,
     clock,
     group_facts,
     group_line,
     member_seconds,
     members_table,
+    overview_table,
+    overview_widths,
     rebalances_table,
 )
 
@@ -160,8 +160,8 @@ class Screen:
         first, chosen = live.window(groups)
         shown = groups[first : first + live.rows]
         hours = [live.last_hour(known, self._now_s) for known in shown]
-        widths = board_widths(groups, worst, width)
-        table = lines.of(board_table(shown, worst, hours, self._now_s, widths=widths, chosen=chosen - first))
+        widths = overview_widths(groups, worst, width)
+        table = lines.of(overview_table(shown, worst, hours, self._now_s, widths=widths, chosen=chosen - first))
         about = lines.of(self._about(groups[chosen]))[:_ABOUT_CHOSEN]
         more = len(groups) - first - len(shown)
         below = f"─ {_count(more, 'more group')} ↓ " if more else ""

@@ -37,7 +37,7 @@ _LESS_THAN_LAG: Final = frozenset({"join", "sync", "ended"})
 _GAP: Final = 2  #: spaces between columns
 _MOST_WAITS: Final = 60  #: columns in which three names have room
 _LEAST_NAMES: Final = 28  #: columns in which names can be told apart
-_LEFT_OUT: Final = ("gen", "members", "waits for", "for")  #: columns of the board that a narrow terminal lacks, in this order
+_LEFT_OUT: Final = ("gen", "members", "waits for", "for")  #: columns of the overview that a narrow terminal lacks, in this order
 _RIGHT: Final = frozenset(
     {
         "for",
@@ -85,13 +85,13 @@ def groups_table(shown: list[Json], worst: Worst, lags: Mapping[tuple[str, str],
     return table
 
 
-def board_table(
+def overview_table(
     shown: list[Json], worst: Worst, hours: list[LastHour], now_s: float, *, widths: Mapping[str, int], chosen: int | None
 ) -> Table:
     """Return the groups in one line each; one of them is marked.
 
     :param hours: of each group that is shown, its rebalances in the last hour.
-    :param widths: of the columns, as :func:`board_widths` gives them.
+    :param widths: of the columns, as :func:`overview_widths` gives them.
     :param chosen: index of the marked group.
     """
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
@@ -116,7 +116,7 @@ def board_table(
     return table
 
 
-def board_widths(groups: list[Json], worst: Worst, width: int) -> dict[str, int]:
+def overview_widths(groups: list[Json], worst: Worst, width: int) -> dict[str, int]:
     """Return the columns of a table of some width, and how wide each is for all groups, whichever of them are shown."""
     is_wide = width >= WIDE
     widths = {

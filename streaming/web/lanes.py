@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streaming.published import sentences
-from streaming.published.swim_lanes import Befell, Doing, swim_lanes
+from streaming.published.swim_lanes import Doing, MarkKind, swim_lanes
 from streaming.web import drawing
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ DOING_CLASSES: Final = {
     Doing.SILENT: "silent",
 }
 MARK_CLASSES: Final = {
-    Befell.LEFT: "left",
-    Befell.FENCED: "fenced",
-    Befell.SESSION_OVER: "over",
-    Befell.REPLACED: "over",
-    Befell.DROPPED: "dropped",
-    Befell.CLOSED: "closed",
-    Befell.BEGAN: "began",
+    MarkKind.LEFT: "left",
+    MarkKind.FENCED: "fenced",
+    MarkKind.SESSION_OVER: "over",
+    MarkKind.REPLACED: "over",
+    MarkKind.DROPPED: "dropped",
+    MarkKind.CLOSED: "closed",
+    MarkKind.BEGAN: "began",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streaming.config.notify import Alertmanager, Heartbeat, Patience, Stdout, Wants, Webhook
+from streaming.config.notify import Alertmanager, FindingFilter, Heartbeat, Patience, Stdout, Webhook
 from streaming.notify.alertmanager import HEARTBEAT, AlertmanagerChannel
 from streaming.notify.http import Accepted, Rejected
 from streaming.notify.notification import Event, Links, Notification, who
@@ -38,7 +38,7 @@ class Managed:
 
     def __init__(self, page_url: str | None = None, **settings: Any) -> None:
         chosen = Alertmanager(**{"url": "http://alertmanager:9093", "heartbeat": False, "keep_firing_s": 0, **settings})
-        policy = Policy(Wants(minimum_severity="info"), NO_PATIENCE, keep_s=chosen.keep_firing_s)
+        policy = Policy(FindingFilter(minimum_severity="info"), NO_PATIENCE, keep_s=chosen.keep_firing_s)
         self.outbox = Outbox(policy, {}, {})
         self.outbox.begin({0: 0})
         self.watchdog = watchdog()
@@ -242,7 +242,7 @@ def test_a_message_that_cannot_be_made_is_refused_with_file_and_line(tmp_path):
 def test_a_heartbeat_is_sent_each_so_often_and_not_for_a_dead_monitor():
     life = watchdog()
     channel = HeartbeatChannel("deadman", Heartbeat(url="http://127.0.0.1:1/x", every_s=30), cluster="prod", watchdog=life)
-    nothing = Outbox(Policy(Wants(), Patience()), {}, {})
+    nothing = Outbox(Policy(FindingFilter(), Patience()), {}, {})
     life.status(status(1000.0), 1000.0, live=True)
     beats = [now_s for now_s in range(1000, 1200, 10) if channel.plan(nothing, float(now_s)).deliveries]
     assert beats == [1000, 1030]

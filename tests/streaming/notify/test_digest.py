@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from streaming.config.notify import Digest, Patience, Wants
+from streaming.config.notify import Digest, FindingFilter, Patience
 from streaming.config.settings import load
 from streaming.kafka.required_rights import topic_needs
 from streaming.kafka.rights import processes_of
@@ -77,7 +77,7 @@ class Scene:
         channel = DigestChannel("weekly", chosen, cluster="prod", page_url=page, read=read, now_s=self.now_s)
         self.dispatcher = Dispatcher(
             channel,
-            Outbox(Policy(Wants(), Patience()), {}, {}),
+            Outbox(Policy(FindingFilter(), Patience()), {}, {}),
             NoDeliveryLog(),
             tell=self.said.append,
             retry_s=(1.0, 60.0),

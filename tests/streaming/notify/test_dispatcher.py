@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streaming.config.notify import Heartbeat, Patience, Wants, Webhook
+from streaming.config.notify import FindingFilter, Heartbeat, Patience, Webhook
 from streaming.notify.delivery_log import Memory
 from streaming.notify.dispatcher import Dispatcher, in_words
 from streaming.notify.http import Accepted, Rejected, Unreachable, host_of, post
@@ -57,7 +57,7 @@ class Scene:
         self.now_s = OPENED_S
         self.said: list[str] = []
         self.delivery_log = RememberedDeliveries()
-        outbox = Outbox(Policy(Wants(), Patience()), {}, {})
+        outbox = Outbox(Policy(FindingFilter(), Patience()), {}, {})
         outbox.begin({0: 0})
         settings = Webhook(url=server.url, group_by="finding", group_wait_s=0)
         self.dispatcher = Dispatcher(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coordinator_model.finding import Severity
 from streaming.config.maintenance import Maintenance
-from streaming.config.notify import Patience, Wants
+from streaming.config.notify import FindingFilter, Patience
 from streaming.notify.notification import OWN, Delivered, Event, ObservedFinding
 from streaming.notify.outbox import Outbox, Policy
 from tests.streaming.notify.said import heard, of_rule, worsening
@@ -24,8 +24,8 @@ HOUR_S = 3600.0
 
 
 def policy(**other: Any) -> Policy:
-    wants = Wants(**{key: other.pop(key) for key in list(other) if key in Wants.model_fields})
-    return Policy(**{"wants": wants, "patience": Patience(), **other})
+    chosen = FindingFilter(**{key: other.pop(key) for key in list(other) if key in FindingFilter.model_fields})
+    return Policy(**{"filter": chosen, "patience": Patience(), **other})
 
 
 def outbox(told=(), positions=(), ends=(), **other) -> Outbox:

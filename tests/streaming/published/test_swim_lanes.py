@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.published import sentences
-from streaming.published.swim_lanes import Befell, Doing, swim_lanes
+from streaming.published.swim_lanes import Doing, MarkKind, swim_lanes
 from streaming.web import drawing
 from streaming.web.from_events import record_of
 from tests.streaming.web import history
@@ -28,7 +28,7 @@ def test_a_lane_has_a_bar_for_each_thing_a_member_does_and_a_mark_for_what_befel
     ]
     assert all(one.to_s == other.from_s for one, other in zip(lane.bars[:6], lane.bars[1:7], strict=True))
     assert lane.bars[-1].to_s is None
-    assert [mark.what for mark in lane.marks] == [Befell.CLOSED, Befell.FENCED, Befell.BEGAN]
+    assert [mark.what for mark in lane.marks] == [MarkKind.CLOSED, MarkKind.FENCED, MarkKind.BEGAN]
 
 
 def test_who_is_refused_consumes_no_more():
@@ -113,9 +113,9 @@ def test_a_session_that_is_over_was_silent_before_and_who_is_dropped_has_a_mark(
     group.event("member_dropped", NOW_S - 10, group.members[1])
     first, second = swim_of(group.records, "orders").lanes.values()
     assert [bar[:3] for bar in first.bars] == [(Doing.CONSUMING, NOW_S - 100, NOW_S - 65), (Doing.SILENT, NOW_S - 65, NOW_S - 20)]
-    assert [mark.what for mark in first.marks] == [Befell.SESSION_OVER]
+    assert [mark.what for mark in first.marks] == [MarkKind.SESSION_OVER]
     assert [bar[:3] for bar in second.bars] == [(Doing.CONSUMING, NOW_S - 100, NOW_S - 10)]
-    assert [mark.what for mark in second.marks] == [Befell.DROPPED]
+    assert [mark.what for mark in second.marks] == [MarkKind.DROPPED]
 
 
 def test_from_events_alone_it_is_known_who_waits_for_whom():
@@ -154,7 +154,7 @@ def test_a_refusal_of_who_held_the_instance_before_ends_nothing_of_who_holds_it_
     group.event("session_over", NOW_S - 10, old, silent_since=history.iso(NOW_S - 15))
     (lane,) = swim_of(group.records, "orders").lanes.values()
     assert (lane.bars[-1][:3], lane.member_id) == ((Doing.CONSUMING, NOW_S - 30, None), "another")
-    assert [mark.what for mark in lane.marks] == [Befell.FENCED, Befell.SESSION_OVER]
+    assert [mark.what for mark in lane.marks] == [MarkKind.FENCED, MarkKind.SESSION_OVER]
     group.event("member_fenced", NOW_S - 5, new, error="FENCED_INSTANCE_ID", api="Heartbeat")
     (lane,) = swim_of(group.records, "orders").lanes.values()
     assert lane.bars[-1].to_s == NOW_S - 5

@@ -30,7 +30,7 @@ def test_a_name_from_the_wire_is_shown_and_not_obeyed():
         line
         for table in (
             tables.groups_table([hostile], {}, {}, NOW_S),
-            tables.board_table([hostile], {}, [QUIET], NOW_S, widths=tables.board_widths([hostile], {}, 120), chosen=0),
+            tables.overview_table([hostile], {}, [QUIET], NOW_S, widths=tables.overview_widths([hostile], {}, 120), chosen=0),
             tables.group_line(hostile, NOW_S),
             tables.members_table(hostile),
             tables.findings_table([about_it], NOW_S),
@@ -50,7 +50,7 @@ def test_a_group_on_the_board_is_one_line_that_is_no_wider_than_the_terminal(wid
     ]
     worst = {("lab", "g" * 90): (Severity.CRITICAL, 12)}
     lines = printed(
-        tables.board_table(shown, worst, [QUIET] * 2, NOW_S, widths=tables.board_widths(shown, worst, width), chosen=1), width
+        tables.overview_table(shown, worst, [QUIET] * 2, NOW_S, widths=tables.overview_widths(shown, worst, width), chosen=1), width
     )
     assert len(lines) == 1 + 2
     assert max(map(len, lines)) <= width

@@ -15,7 +15,7 @@ from typing import Any, Final
 SELDOM_USED: Final = ("altair", "scipy", "scipy.stats")
 
 
-class _Later(ModuleType):
+class _LazyModule(ModuleType):
     """Stands in for a library until something of it is used."""
 
     def __init__(self, name: str) -> None:
@@ -26,19 +26,19 @@ class _Later(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         for each in SELDOM_USED:  # what is loaded now may import the others
-            if isinstance(sys.modules.get(each), _Later):
+            if isinstance(sys.modules.get(each), _LazyModule):
                 del sys.modules[each]
         return getattr(import_module(self.__name__), name)
 
 
-def import_when_used() -> None:
+def install_lazy_imports() -> None:
     """Have the seldom used libraries imported when something of them is used; to be called before anything imports them.
 
     Great Expectations also imports pyspark where that is installed: 16 MiB that it never uses here.
     """
     sys.modules["pyspark"] = None  # type: ignore[assignment]
     for name in SELDOM_USED:
-        sys.modules[name] = _Later(name)
+        sys.modules[name] = _LazyModule(name)
         package, _, module = name.rpartition(".")
         if package:
             setattr(sys.modules[package], module, sys.modules[name])

@@ -7,8 +7,8 @@ import sys
 
 PROGRAM = """
 import sys
-from streaming.quality.late_imports import import_when_used
-import_when_used()
+from streaming.quality.lazy_imports import install_lazy_imports
+install_lazy_imports()
 import great_expectations as gx
 from great_expectations.expectations.core import expect_column_kl_divergence_to_be_less_than as distributions
 def loaded():
