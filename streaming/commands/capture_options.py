@@ -18,7 +18,6 @@ KeyLogFile = Annotated[
         "--key-log",
         metavar="FILE",
         help="Secrets of TLS connections, as SSLKEYLOGFILE has them; read on while it grows. Those in a pcapng file are used anyway.",
-        show_default=False,
     ),
 ]
 
@@ -30,7 +29,6 @@ BrokerPorts = Annotated[
         min=1,
         max=65535,
         help="Port of the brokers in a capture. Can be repeated. By default the ports are recognised.",
-        show_default=False,
     ),
 ]
 

@@ -38,9 +38,7 @@ app: Final = typer.Typer(
     help="Inspect the checkpoint folder, migrate it to this release and configuration, or archive it.",
 )
 
-ConfigFile = Annotated[
-    Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration of rebalance-monitor run (TOML).", show_default=False)
-]
+ConfigFile = Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration of rebalance-monitor run (TOML).")]
 
 
 @app.command()

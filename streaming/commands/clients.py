@@ -29,9 +29,7 @@ def clients(
     *,
     file: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--file", metavar="FILE", help="Read a capture or a recording, without Kafka. Can be repeated.", show_default=False
-        ),
+        typer.Option("--file", metavar="FILE", help="Read a capture or a recording, without Kafka. Can be repeated."),
     ] = None,
     port: BrokerPorts = None,
     as_json: JsonOption = False,

@@ -47,7 +47,7 @@ def _several() -> None:
 
 @config.command("check")
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (TOML).", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (TOML).")],
     *,
     connect: Annotated[
         bool,
@@ -55,11 +55,7 @@ def check(
     ] = False,
     process: Annotated[
         list[Process] | None,
-        typer.Option(
-            "--for",
-            help="Process whose rights are checked. By default `monitor`, and `notify` if it has a receiver.",
-            show_default=False,
-        ),
+        typer.Option("--for", help="Process whose rights are checked. By default `monitor`, and `notify` if it has a receiver."),
     ] = None,
 ) -> None:
     """Check a configuration file and the environment variables that override it; print each value in force and its source.

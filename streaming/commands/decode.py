@@ -52,10 +52,8 @@ def decode(
             help="Packet capture, broker's request log, file of mirror records, or JSON lines of frames. - is standard input.",
         ),
     ],
-    group: Annotated[str | None, typer.Option("--group", "-g", help="Print only frames of this group.", show_default=False)] = None,
-    api: Annotated[
-        str | None, typer.Option("--api", "-a", help="Print only frames of this API, by name or key.", show_default=False)
-    ] = None,
+    group: Annotated[str | None, typer.Option("--group", "-g", help="Print only frames of this group.")] = None,
+    api: Annotated[str | None, typer.Option("--api", "-a", help="Print only frames of this API, by name or key.")] = None,
     errors_only: Annotated[  # noqa: FBT002 - typer declares flags this way
         bool, typer.Option("--errors-only", help="Print only frames with an error code, and frames that cannot be decoded.")
     ] = False,

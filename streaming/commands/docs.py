@@ -35,7 +35,7 @@ DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
 
 def main(
     *,
-    folder: Annotated[Path, typer.Option(help="Folder of the documents.", show_default=False)] = DOCS,
+    folder: Annotated[Path, typer.Option(help="Folder of the documents.")] = DOCS,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a document is out of date.")] = False,
 ) -> None:
     """Write the pages of docs/ that are generated from the code: rules, known defects, protocols, and rights.

@@ -76,15 +76,12 @@ def mirror(
             metavar="FILE",
             help="Packet capture (pcap, pcapng), whole request log, or trace of Envoy's tap. A folder stands for the files in it, - for "
             "standard input. Can be repeated.",
-            show_default=False,
         ),
     ] = None,
     request_log: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE",
-            help="Request log of a broker, to be followed from its end on, across rotation. Can be repeated.",
-            show_default=False,
+            metavar="FILE", help="Request log of a broker, to be followed from its end on, across rotation. Can be repeated."
         ),
     ] = None,
     hold_back: Annotated[
@@ -271,9 +268,7 @@ def record(
     bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]", help="Brokers of the cluster with the mirror topic.")],
     *,
     from_topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
-    last: Annotated[
-        float | None, typer.Option(min=0, metavar="MINUTES", help="Write only records of the last minutes.", show_default=False)
-    ] = None,
+    last: Annotated[float | None, typer.Option(min=0, metavar="MINUTES", help="Write only records of the last minutes.")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Continue with new records until Ctrl-C.")] = False,
     consumer_config: Annotated[
         list[str] | None,

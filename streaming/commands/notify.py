@@ -51,9 +51,7 @@ _TEST: Final = Rule(
 
 notify = typer.Typer(invoke_without_command=True)
 
-Config = Annotated[
-    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).", show_default=False)
-]
+Config = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).")]
 
 
 @notify.callback()
@@ -72,7 +70,6 @@ def notify_command(
         typer.Option(
             metavar="HOST:PORT",
             help="Serve Prometheus metrics at this address, path /metrics, and the probes /healthz and /readyz.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

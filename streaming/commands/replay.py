@@ -75,12 +75,10 @@ def replay(
     events: Annotated[
         bool, typer.Option("--events", help="With --format json: print what happens in the groups, too, one event per line.")
     ] = False,
-    group: Annotated[
-        list[str] | None, typer.Option("--group", "-g", help="Report only this group. Can be repeated.", show_default=False)
-    ] = None,
+    group: Annotated[list[str] | None, typer.Option("--group", "-g", help="Report only this group. Can be repeated.")] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Take the [model] settings from this configuration of the monitor.", show_default=False),
+        typer.Option(metavar="FILE", help="Take the [model] settings from this configuration of the monitor."),
     ] = None,
     cluster: Annotated[str, typer.Option(help="Name of the cluster in the output. Mirror records carry their own.")] = "",
     key_log: KeyLogFile = None,

@@ -51,7 +51,6 @@ def report(
             metavar="[FILE]…",
             help="What to report on, without Kafka: packet captures, files of mirror records, brokers' logs, or published records as JSON "
             "lines. A folder stands for the files in it, - for a capture on standard input. Without a file the monitor's topics are read.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -62,7 +61,6 @@ def report(
             "-c",
             metavar="FILE",
             help="The monitor's configuration: for its Kafka and its topic names; with files, for its [model] settings.",
-            show_default=False,
         ),
     ] = None,
     bootstrap_server: ServersOption = None,
@@ -72,18 +70,15 @@ def report(
         typer.Option(
             metavar="TIME",
             help=f"How far to go back in the topics: 30m, 8h, 2d, or a time in UTC such as 2026-01-31T03:00; {_SINCE} by default.",
-            show_default=False,
         ),
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option("--group", "-g", metavar="NAME", help="Report only this group. Can be repeated.", show_default=False),
+        typer.Option("--group", "-g", metavar="NAME", help="Report only this group. Can be repeated."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write the report to a file, and not to standard output.", show_default=False
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the report to a file, and not to standard output."),
     ] = None,
     form: Annotated[
         Format, typer.Option("--format", "-f", help="Make a page, Markdown, or JSON with everything in it.")

@@ -18,12 +18,10 @@ from streaming.replay.timeline import COLOURS
 def rules(
     rule: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="A rule id (G-02), a family (G), or a word of a rule's name.", show_default=False),
+        typer.Argument(metavar="[ID]", help="A rule id (G-02), a family (G), or a word of a rule's name."),
     ] = None,
     *,
-    severity: Annotated[
-        Severity | None, typer.Option(help="List only rules of this severity and above.", show_default=False)
-    ] = None,
+    severity: Annotated[Severity | None, typer.Option(help="List only rules of this severity and above.")] = None,
 ) -> None:
     """List the rules, or explain one: its meaning, its condition, and what to do.
 

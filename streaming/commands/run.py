@@ -46,7 +46,7 @@ _STATUS_EVERY_S: Final = 10.0
 
 
 def run_command(
-    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).", show_default=False)],
+    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).")],
 ) -> None:
     """Run the monitor until it is stopped: read the mirror topic, replay it through the coordinator model, publish findings.
 

@@ -97,7 +97,6 @@ def tap(
             metavar="FILE",
             help="File for the number of records that could not be delivered at the end; the next tap writes it to the mirror as a gap. "
             "The default is checkpoints/tap-PORT.loss, with the port of the first listener.",
-            show_default=False,
         ),
     ] = None,
     metrics: Annotated[
@@ -105,7 +104,6 @@ def tap(
         typer.Option(
             metavar="HOST:PORT",
             help="Serve Prometheus metrics at this address, path /metrics, and the probes /healthz and /readyz.",
-            show_default=False,
         ),
     ] = None,
     rewrite: Annotated[
@@ -118,11 +116,7 @@ def tap(
     ] = False,
     ports: Annotated[
         str | None,
-        typer.Option(
-            metavar="FIRST-LAST",
-            help="With --rewrite: ports to listen on, one for each broker of the cluster.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FIRST-LAST", help="With --rewrite: ports to listen on, one for each broker of the cluster."),
     ] = None,
     advertise: Annotated[
         str | None,
@@ -130,7 +124,6 @@ def tap(
             metavar="HOST",
             help="With --rewrite: host that clients are told; {id} stands for a broker's node id. Without --ports, clients then reach all "
             "brokers at the port of --listen, by the TLS server name. The default is the address that a client has connected to.",
-            show_default=False,
         ),
     ] = None,
     resolve: Annotated[
@@ -139,7 +132,6 @@ def tap(
             metavar="NAME=ADDRESS",
             help="Connect to this address for a broker of this name, as the cluster advertises it or --listen has it, where the name "
             "does not resolve here. TLS still expects the name. Repeat it for each name.",
-            show_default=False,
         ),
     ] = None,
     brokers_file: Annotated[
@@ -148,7 +140,6 @@ def tap(
             metavar="FILE",
             help="With --rewrite: file for the brokers and their ports, so that both are known after a restart. The default is "
             "checkpoints/tap-PORT.brokers, with the port of the first listener.",
-            show_default=False,
         ),
     ] = None,
     workers: Annotated[
@@ -165,34 +156,24 @@ def tap(
     ] = 30.0,
     tls_certificate: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Clients speak TLS, which ends at the tap: its certificate with the chain, PEM.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE", help="Clients speak TLS, which ends at the tap: its certificate with the chain, PEM."),
     ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Key of --tls-certificate, PEM, unencrypted.", show_default=False)
-    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Key of --tls-certificate, PEM, unencrypted.")] = None,
     tls_client_ca: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Refuse clients without a certificate that one of these has signed.", show_default=False),
+        typer.Option(metavar="FILE", help="Refuse clients without a certificate that one of these has signed."),
     ] = None,
     broker_tls: Annotated[
         bool, typer.Option("--broker-tls", help="Speak TLS to the brokers, trusting what the system trusts.")
     ] = False,
     broker_ca: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Speak TLS to the brokers, trusting only what one of these has signed.", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="Speak TLS to the brokers, trusting only what one of these has signed."),
     ] = None,
     broker_certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Certificate to show to the brokers, PEM.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Certificate to show to the brokers, PEM.")
     ] = None,
-    broker_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Key of --broker-certificate, PEM, unencrypted.", show_default=False)
-    ] = None,
+    broker_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Key of --broker-certificate, PEM, unencrypted.")] = None,
 ) -> None:
     """Proxy clients to their brokers, byte for byte, and mirror the group coordination frames to a topic.
 

@@ -16,7 +16,7 @@ from streaming.published.wire_text import visible
 
 
 def topics(
-    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).", show_default=False)],
+    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).")],
     partitions: Partitions = PARTITIONS,
     replication_factor: ReplicationFactor = -1,
     retention_hours: RetentionHours = RETENTION_HOURS,
