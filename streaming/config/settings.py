@@ -212,17 +212,7 @@ class Topics(Section):
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        names = [
-            self.mirror,
-            self.findings,
-            self.groups,
-            self.events,
-            self.status,
-            self.dead_letters,
-            self.quality,
-            self.notifications,
-            self.lag,
-        ]
+        names = [getattr(self, key) for key, field in type(self).model_fields.items() if field.annotation is str and field.metadata]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two topics have the name {name!r}")
