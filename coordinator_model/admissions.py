@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec.structs import astuple
+
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.group_store import GroupStore
 from coordinator_model.groups import refused_joins
@@ -122,7 +124,7 @@ class Admissions:
 
     def pack(self) -> list[list[Any]]:
         """Return the heartbeats as plain values for a snapshot."""
-        return [[*record[:3], record.kind.value, *record[4:]] for record in self._waiting.values()]
+        return [list(astuple(record)) for record in self._waiting.values()]
 
     def fill(self, packed: list[list[Any]]) -> None:
         """Take over what :meth:`pack` returned."""

@@ -32,7 +32,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError, pack_partition, unpack_partition
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR
-from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord, unpack_not_offered, unpack_topics
+from coordinator_model.wire.record import Kind, MirrorRecord, unpack_not_offered, unpack_topics
 from coordinator_model.wording import counted
 
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # bound once, since every frame uses them
@@ -325,7 +325,7 @@ class Coordinator:
         if cut_bytes:
             found.extend(self._lost_frames.cut(record))
             return
-        body = record.body if type(record) is DecodedRecord else None
+        body = record.body
         correlation_id = record.correlation_id
         if body is None:
             try:

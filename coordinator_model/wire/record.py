@@ -9,11 +9,13 @@ response do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
-import msgpack
+import msgspec
+from msgspec import Struct
 
 FORMAT_VERSION: Final = 1
 HEADER_NAME: Final = "mirror"
@@ -40,19 +42,44 @@ class Kind(StrEnum):
     EXPIRED = "expired"  #: a broker's own log says that the coordinator ended a session; the value is the member's id
     OTHER = "other"  #: of a kind that a newer capturer writes; it is skipped
 
+    @classmethod
+    def _missing_(cls, value: object) -> Kind:  # noqa: ARG003 - whatever it is
+        return cls.OTHER
+
 
 class RecordError(ValueError):
     """The envelope of a mirror record cannot be read; the message names the field."""
 
 
-class MirrorRecord(NamedTuple):
-    """One record of the mirror topic."""
+_KEYS: Final = {
+    "kind": "k", "at_us": "at", "cluster": "cl", "broker": "br", "connection": "cn", "exchange": "sq", "api_key": "api",
+    "api_version": "ver", "correlation_id": "cor", "client_id": "cid", "client_address": "ip", "client_software": "sw",
+    "cut_bytes": "cut", "queued_behind": "out", "capped_bytes": "cap", "principal": "pr",
+}  # fmt: skip
+"""Field of a record → key of the envelope, in the order in which they are written. A missing key means the field's default."""
 
-    partition: int  #: -1 before the record is in the topic, as is the offset
-    offset: int
-    group: str | None  #: the record's key; None on ticks and on gaps that concern the whole partition
-    kind: Kind
-    at_us: int  #: capture time, microseconds since the epoch
+
+def _key_of(field: str) -> str | None:
+    """Return the key that a field is read from. The version of the format stands in the place of the partition until that is set."""
+    return _KEYS.get(field, "v" if field == "partition" else f"no key: {field}")
+
+
+class _Decoded:
+    """Outside the record's fields: a decoded record equals one that is not."""
+
+    __slots__ = ()
+
+    body: Any = None  #: the message, if it is decoded already; not to be changed. Its correlation id is the record's
+
+
+class MirrorRecord(_Decoded, Struct, dict=True, rename=_key_of):
+    """One record of the mirror topic. Do not change one that others have."""
+
+    partition: int = -1  #: -1 before the record is in the topic, as is the offset
+    offset: int = -1
+    group: str | None = None  #: the record's key; None on ticks and on gaps that concern the whole partition
+    kind: Kind = Kind.OTHER
+    at_us: int = 0  #: capture time, microseconds since the epoch
     cluster: str = ""
     broker: str = ""  #: node id or host:port
     connection: str = ""  #: unique, never reused
@@ -70,14 +97,9 @@ class MirrorRecord(NamedTuple):
     capped_bytes: int = 0  #: those of ``cut_bytes`` that the capturer saw and left out, since the frame is longer than it keeps
     principal: str = ""  #: as whom the client is authenticated and by which listener, where the input says it
 
-
-class DecodedRecord(MirrorRecord):
-    """A record of a frame that is already decoded, so that the reader need not decode it again.
-
-    It equals the plain record of the same content, and is stored like it. The result of :meth:`_replace` must be decoded again.
-    """
-
-    body: Any = None  #: the message, if there is one; not to be changed. Its correlation id is the record's
+    def _replace(self, **changes: Any) -> Self:
+        """Return a copy with changes, which must be decoded again."""
+        return msgspec.structs.replace(self, **changes)
 
 
 class Cause(IntEnum):
@@ -106,7 +128,7 @@ def tick(at_us: int, *, cluster: str, connection: str, not_offered: Sequence[str
 
     :param not_offered: versions of APIs that the brokers speak and the capturer's clients are not offered, each as text.
     """
-    value = msgpack.packb({_NOT_OFFERED: list(not_offered)}) if not_offered else b""
+    value = _encode({_NOT_OFFERED: list(not_offered)}) if not_offered else b""
     return MirrorRecord(-1, -1, None, Kind.TICK, at_us, cluster, connection=connection, frame=value)
 
 
@@ -131,35 +153,27 @@ def expired(at_us: int, group: str, member_id: str, *, cluster: str) -> MirrorRe
     return MirrorRecord(-1, -1, group, Kind.EXPIRED, at_us, cluster, frame=member_id.encode())
 
 
-# Envelope key in the msgpack map, field, type and default. A missing key means the default; `...` marks required keys.
-_ENVELOPE: Final[tuple[tuple[str, str, type, Any], ...]] = (
-    ("at", "at_us", int, ...),
-    ("cl", "cluster", str, ""),
-    ("br", "broker", str, ""),
-    ("cn", "connection", str, ""),
-    ("sq", "exchange", int, -1),
-    ("api", "api_key", int, -1),
-    ("ver", "api_version", int, -1),
-    ("cor", "correlation_id", int, 0),
-    ("cid", "client_id", str, None),
-    ("ip", "client_address", str, ""),
-    ("sw", "client_software", str, ""),
-    ("cut", "cut_bytes", int, 0),
-    ("out", "queued_behind", int, 0),
-    ("cap", "capped_bytes", int, 0),
-    ("pr", "principal", str, ""),
-)
+_NEEDED: Final = ("k", "at")
 _NEEDED_BY_FRAMES: Final = ("cn", "sq", "api", "ver", "cor")
+
+_decode: Final = msgspec.msgpack.Decoder(MirrorRecord).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+_DEFAULTS: Final = {field.name: field.default for field in msgspec.structs.fields(MirrorRecord)}
+_WRITTEN: Final = tuple(
+    (key, field, ... if key in {*_NEEDED, *_NEEDED_BY_FRAMES} else _DEFAULTS[field]) for field, key in _KEYS.items()
+)
+"""Key, field, and the value that is not written."""
 
 
 def pack_envelope(record: MirrorRecord) -> bytes:
     """Return the value of the ``mirror`` record header: a msgpack map without fields that have their default."""
-    envelope: dict[str, Any] = {"v": FORMAT_VERSION, "k": record.kind.value}
-    for key, field, _, default in _ENVELOPE:
+    envelope: dict[str, Any] = {"v": FORMAT_VERSION}
+    for key, field, default in _WRITTEN:
         value = getattr(record, field)
-        if default is ... or value != default or key in _NEEDED_BY_FRAMES:
+        if value != default:
             envelope[key] = value
-    return msgpack.packb(envelope)  # type: ignore[no-any-return]
+    return _encode(envelope)
 
 
 def unpack_record(*, partition: int, offset: int, key: bytes | None, value: bytes | None, envelope: bytes | None) -> MirrorRecord:
@@ -167,40 +181,49 @@ def unpack_record(*, partition: int, offset: int, key: bytes | None, value: byte
 
     :raises RecordError: if the envelope is missing, is not a msgpack map, lacks a field or holds one of another type.
     """
-    fields = _read_map(envelope)
-    version = fields.get("v")
-    if version != FORMAT_VERSION:
-        raise RecordError(f"mirror format version {version!r} is not {FORMAT_VERSION}")
-    named = fields.get("k")
-    if not isinstance(named, str):
-        raise RecordError(f"envelope field 'k' is {type(named).__name__}, not str")
-    kind = _KINDS.get(named, Kind.OTHER)
-    if kind in _FRAMED:
-        for needed in _NEEDED_BY_FRAMES:
-            if needed not in fields:
-                raise RecordError(f"envelope lacks {needed!r}")
-    values: list[Any] = []
-    for name, _, expected, default in _ENVELOPE:
-        found = fields.get(name, default)
-        if found is not default and type(found) is not expected:
-            if name == "br" and type(found) is int:
-                found = str(found)
-            else:
-                raise RecordError(f"envelope field {name!r} is {type(found).__name__}, not {expected.__name__}")
-        if found is ...:
-            raise RecordError(f"envelope lacks {name!r}")
-        values.append(found)
-    *values, capped_bytes, principal = values
     try:
-        group = None if key is None else key.decode()
+        record = _decode(envelope)  # type: ignore[arg-type]  # None is refused
+    except _BAD_BYTES:
+        record = _from_map(_read_map(envelope))
+    has_all = record.at_us and record.correlation_id and record.exchange >= 0 <= record.api_key and record.api_version >= 0
+    if record.partition != FORMAT_VERSION or not (has_all and record.connection):
+        _check_keys(_read_map(envelope), record.kind)  # what has its default may be missing
+    record.partition, record.offset, record.frame = partition, offset, value or b""
+    try:
+        record.group = None if key is None else key.decode()
     except UnicodeDecodeError:
         raise RecordError("key is not UTF-8") from None
-    return MirrorRecord._make((partition, offset, group, kind, *values, value or b"", capped_bytes, principal))
+    return record
+
+
+def _check_keys(fields: dict[Any, Any], kind: Kind) -> None:
+    if fields.get("v") != FORMAT_VERSION:
+        raise RecordError(f"mirror format version {fields.get('v')!r} is not {FORMAT_VERSION}")
+    for needed in (*_NEEDED, *(_NEEDED_BY_FRAMES if kind in {Kind.REQUEST, Kind.RESPONSE} else ())):
+        if needed not in fields:
+            raise RecordError(f"envelope lacks {needed!r}")
+
+
+def _from_map(fields: dict[Any, Any]) -> MirrorRecord:
+    """Return the record of an envelope that names its broker by a number; raise for any other that the decoder refuses."""
+    _check_keys(fields, Kind.OTHER)
+    if type(fields.get("br")) is int:
+        fields["br"] = str(fields["br"])
+    try:
+        return msgspec.convert(fields, MirrorRecord)
+    except msgspec.ValidationError as error:
+        wrong = _WRONG_TYPE.match(str(error))
+        text = f"envelope field {wrong[3]!r} is {wrong[2]}, not {wrong[1]}" if wrong else f"envelope cannot be read: {error}"
+        raise RecordError(text) from None
+
+
+_WRONG_TYPE: Final = re.compile(r"Expected `(\w+).*`, got `(\w+)` - at `\$\.(\w+)`")
+_BAD_BYTES: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError)
 
 
 def pack_topics(facts: Mapping[str, str | int]) -> bytes:
     """Return the value of a ``topics`` record: topic id → name, and name → number of partitions, 0 of a topic that is no more."""
-    return msgpack.packb(dict(facts))  # type: ignore[no-any-return]
+    return _encode(dict(facts))
 
 
 def unpack_topics(value: bytes) -> tuple[dict[str, str], dict[str, int]]:
@@ -227,8 +250,7 @@ def topics(at_us: int, facts: Mapping[str, str | int], *, cluster: str) -> Mirro
 
 def pack_loss(loss: Loss) -> bytes:
     """Return the value of a ``gap`` record."""
-    fields = {name: int(count) for name, count in loss._asdict().items() if name != "cause" or count}
-    return msgpack.packb(fields)  # type: ignore[no-any-return]
+    return _encode({name: int(count) for name, count in loss._asdict().items() if name != "cause" or count})
 
 
 def unpack_loss(value: bytes) -> Loss:
@@ -242,16 +264,12 @@ def unpack_loss(value: bytes) -> Loss:
         raise RecordError("value of a gap record is not a map of records, bytes, from_us, to_us") from None
 
 
-_KINDS: Final = {kind.value: kind for kind in Kind}
-_FRAMED: Final = frozenset({Kind.REQUEST, Kind.RESPONSE})
-
-
 def _read_map(packed: bytes | None) -> dict[Any, Any]:
     if packed is None:
         raise RecordError(f"record header {HEADER_NAME!r} is missing")
     try:
-        fields = msgpack.unpackb(packed)
-    except Exception as error:  # msgpack raises half a dozen unrelated types on bad bytes
+        fields = msgspec.msgpack.decode(packed)
+    except _BAD_BYTES as error:
         raise RecordError(f"record header {HEADER_NAME!r} is not msgpack: {error}") from None
     if not isinstance(fields, dict):
         raise RecordError(f"record header {HEADER_NAME!r} is not a map")

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pandas as pd
 
 from coordinator_model.wire import DecodeError, decode, groups_named, supported_versions
-from coordinator_model.wire.reader import RecordReader
-from coordinator_model.wire.record import Kind, RecordError
+from coordinator_model.wire.record import Kind, RecordError, unpack_record
 from streaming.quality.record_sequences import RecordSequences
 
 if TYPE_CHECKING:
@@ -133,7 +132,6 @@ class Describer:
     """
 
     def __init__(self) -> None:
-        self._reader = RecordReader()
         self._continuity = RecordSequences()
         self._known: dict[tuple[bool, int, int, bytes], _Read] = {}
 
@@ -151,7 +149,7 @@ class Describer:
     def _describe(self, raw: Raw) -> FrameRow | None:
         partition, offset, timestamp_ms, key, value, envelope = raw
         try:
-            record = self._reader.read(partition, offset, key, value, envelope)
+            record = unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
         except RecordError as error:
             missing = self._continuity.see_offset(partition, offset)
             if missing is None:

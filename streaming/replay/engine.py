@@ -68,7 +68,7 @@ class ReplayEngine:
 
     def captured(self, record: MirrorRecord) -> None:
         """Take a record that has no place in a topic yet."""
-        numbered = tuple.__new__(MirrorRecord, (0, self._numbered, *record[2:]))
+        numbered = record._replace(partition=0, offset=self._numbered)
         self._numbered += 1
         self.recorded(numbered)
 

@@ -6,11 +6,10 @@ record, counted, and said; the next one is handed in.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from coordinator_model.coordinator import raised_in_words
-from coordinator_model.wire.reader import RecordReader
-from coordinator_model.wire.record import RecordError
+from coordinator_model.wire.record import RecordError, unpack_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,10 +69,6 @@ class Taken(NamedTuple):
     set_aside: list[tuple[MirrorRow, str]]  #: rows that the model could make nothing of, and why
 
 
-_reader: Final = RecordReader()
-"""Of this process; what it remembers changes nothing of what is known."""
-
-
 def take_in(model: Model, rows: Sequence[MirrorRow], partitions: int | None) -> Taken:
     """Let a model take in rows of its partition.
 
@@ -97,7 +92,7 @@ def _set_aside(model: Model, rows: Sequence[MirrorRow]) -> list[tuple[MirrorRow,
 def _receive(model: Model, row: MirrorRow) -> list[Finding]:
     partition, offset, _timestamp_ms, key, value, envelope = row
     try:
-        return model.receive(_reader.read(partition, offset, key, value, envelope))
+        return model.receive(unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope))
     except RecordError as error:
         return _unreadable(model, row, str(error))
     except Exception as error:  # one bad record must not stop the query, nor every restart of it

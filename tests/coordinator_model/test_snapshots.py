@@ -20,6 +20,7 @@ from typing import Any
 
 import msgpack
 import pytest
+from msgspec.structs import astuple
 
 from coordinator_model import snapshots, wire
 from coordinator_model.coordinator import Coordinator
@@ -233,13 +234,13 @@ def partition() -> tuple[list[MirrorRecord], int]:
 
 
 def pack_records(records: list[MirrorRecord], cut: int) -> bytes:
-    return zlib.compress(msgpack.packb([cut, [list(record) for record in records]]), level=9)
+    return zlib.compress(msgpack.packb([cut, [list(astuple(record)) for record in records]]), level=9)
 
 
 def read_records(version: int) -> tuple[list[MirrorRecord], int]:
     packed = zlib.decompress((FIXTURES / f"format-{version}.records").read_bytes())
     cut, rows = msgpack.unpackb(packed, use_list=False)
-    fields = MirrorRecord._fields
+    fields = MirrorRecord.__struct_fields__
     rows = [dict(zip(fields, row, strict=False)) for row in rows]
     return [MirrorRecord(**{**row, "kind": Kind(row["kind"])}) for row in rows], cut
 

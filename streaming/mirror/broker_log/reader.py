@@ -17,7 +17,7 @@ from heapq import heappop, heappush, merge
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.constants import API_VERSIONS
-from coordinator_model.wire.record import Cause, DecodedRecord, Kind, Loss, MirrorRecord, expired, pack_loss, tick, topics
+from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, expired, pack_loss, tick, topics
 from coordinator_model.wording import counted
 from streaming.mirror.broker_log.connections import BrokerLives, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
@@ -276,9 +276,8 @@ class RequestLogReader:
                 connection.not_seen((), Loss(records=0, bytes=0, from_us=since_us, to_us=at_us))
 
     def _number(self, record: MirrorRecord) -> None:
-        numbered = tuple.__new__(DecodedRecord, (0, self.next_offset, *record[2:]))
-        if isinstance(record, DecodedRecord):
-            numbered.body = record.body
+        numbered = record._replace(partition=0, offset=self.next_offset)
+        numbered.body = record.body
         self.next_offset += 1
         self._write(numbered)
 

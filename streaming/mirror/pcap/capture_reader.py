@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.continuity import BLIND_US
-from coordinator_model.wire.record import Cause, DecodedRecord, Kind, Loss, MirrorRecord, gap, tick
+from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, gap, tick
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.pcap.capture_stats import CaptureStats
@@ -305,9 +305,8 @@ class CaptureReader:
         self._number(record)
 
     def _number(self, record: MirrorRecord) -> None:
-        numbered = tuple.__new__(DecodedRecord, (0, self.next_offset, *record[2:]))
-        if isinstance(record, DecodedRecord):
-            numbered.body = record.body
+        numbered = record._replace(partition=0, offset=self.next_offset)
+        numbered.body = record.body
         self.next_offset += 1
         self._write(numbered)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.wire import DecodeError, decode
-from coordinator_model.wire.record import DecodedRecord, Kind, MirrorRecord
+from coordinator_model.wire.record import Kind, MirrorRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,7 +133,7 @@ class Leg:
 def _names_member(record: MirrorRecord) -> bool:
     """Return True if a request holds a member id, which no two clients share."""
     try:
-        body: Any = record.body if isinstance(record, DecodedRecord) else None
+        body: Any = record.body
         if body is None:
             body = decode(record.frame, request=True, api_key=record.api_key, api_version=record.api_version).body
     except DecodeError:

@@ -90,7 +90,7 @@ def test_what_is_refused(envelope, sentence):
 
 
 def test_a_record_of_a_newer_kind_is_read_as_such():
-    assert read(msgpack.packb({"v": 1, "k": "ping", "at": 5, "new": [1]})).kind is Kind.OTHER
+    assert read(msgpack.packb({"v": 1, "k": "ping", "at": 5, "new": [1], "frame": 5, "partition": "x"})).kind is Kind.OTHER
 
 
 def test_a_key_that_is_no_text():

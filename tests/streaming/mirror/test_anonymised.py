@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import astuple
 from typer.testing import CliRunner
 
 from coordinator_model.coordinator import Coordinator
@@ -94,7 +95,7 @@ def test_the_same_happens_and_no_name_is_left(name):
     frames = b"".join(record.frame for record in changed)
     real = {name for name in names.values() if len(name) > 3} - WORDS_OF_THE_PROTOCOL
     assert {name for name in real if name.encode() in frames} == set()
-    envelopes = {text for record in changed for text in record if isinstance(text, str)}
+    envelopes = {text for record in changed for text in astuple(record) if isinstance(text, str)}
     assert {text for text in envelopes if any(name in text for name in real)} == set()
 
 
