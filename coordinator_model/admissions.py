@@ -6,10 +6,8 @@ response comes, and the group gets both once it has been converted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
-
-from msgspec.structs import astuple
 
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.group_store import GroupStore
@@ -39,10 +37,10 @@ _KEPT: Final = 1_000
 class Admissions:
     """The heartbeats whose response will show the type of their group."""
 
-    def __init__(self, groups: GroupStore, rules: RuleEngine) -> None:
+    def __init__(self, groups: GroupStore, rules: RuleEngine, waiting: Iterable[MirrorRecord] = ()) -> None:
         self._groups = groups
         self._rules = rules
-        self._waiting: dict[tuple[str, int], MirrorRecord] = {}
+        self._waiting = {(record.connection, record.exchange): record for record in waiting}
 
     def takes(self, record: MirrorRecord, key: GroupKey, body: Any, found: list[Finding]) -> bool:
         """Return True if the frame is not for the group as it is held now; convert the group if it shows another type.
@@ -117,20 +115,15 @@ class Admissions:
         if events:
             self._groups.changed(key, record.at_us)
 
+    @property
+    def waiting(self) -> list[MirrorRecord]:
+        """Return the requests, oldest first."""
+        return list(self._waiting.values())
+
     def closed(self, connection: str) -> None:
         """Forget the heartbeats of a connection that ended."""
         for key in [key for key in self._waiting if key[0] == connection]:
             del self._waiting[key]
-
-    def pack(self) -> list[list[Any]]:
-        """Return the heartbeats as plain values for a snapshot."""
-        return [list(astuple(record)) for record in self._waiting.values()]
-
-    def fill(self, packed: list[list[Any]]) -> None:
-        """Take over what :meth:`pack` returned."""
-        for values in packed:
-            record = MirrorRecord(*values)
-            self._waiting[record.connection, record.exchange] = record._replace(kind=Kind(record.kind))
 
 
 def _taken_for(held: str, asked: MirrorRecord, body: Any) -> str | None:

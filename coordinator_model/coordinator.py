@@ -14,22 +14,19 @@ from collections import Counter
 from typing import Any, Self
 
 from coordinator_model.admissions import CONVERTING, Admissions
-from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.continuity import BLIND_US, Continuity, Interruption, loss_began_us, may_wait
-from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Finding
 from coordinator_model.group_store import GroupStore
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.records import Disconnections
 from coordinator_model.groups.requests import BESIDE_MEMBERSHIP
 from coordinator_model.lost_frames import FOLLOWED, DeadLetter, LostFrames
 from coordinator_model.rule_engine import PartitionFindings, RuleEngine
 from coordinator_model.rules import CATALOGUE, Breach
 from coordinator_model.scheduler import GroupKey, Scheduler
 from coordinator_model.settings import Settings
-from coordinator_model.snapshots import SnapshotError, pack_partition, unpack_partition
+from coordinator_model.snapshots import PartitionState, SnapshotError, pack_partition, unpack_partition
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_not_offered, unpack_topics
@@ -41,23 +38,34 @@ _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # bound once, since every fra
 class Coordinator:
     """The model of one partition of the mirror topic."""
 
-    def __init__(self, *, topic: str, partition: int, settings: Settings | None = None) -> None:
+    def __init__(
+        self, *, topic: str, partition: int, settings: Settings | None = None, state: PartitionState | None = None
+    ) -> None:
+        """Make the model of a partition.
+
+        :param state: what a snapshot holds of it beside its groups.
+        """
+        state = state or PartitionState(topic, partition)
         self.topic = topic
         self.partition = partition
         self.settings = settings or Settings()
-        self.partitions: int | None = None  #: of the mirror topic, once it is known
-        self.now_us = 0  #: newest capture time seen
-        self.record_counts: Counter[str] = Counter()
-        self.counters = Counters()
+        self.partitions = state.partitions  #: of the mirror topic, once it is known
+        self.now_us = state.now_us  #: newest capture time seen
+        self.record_counts = Counter(state.record_counts)
+        self.counters = state.counters
         # Of the record on which receive() raised:
         self._current_offset: int | None = None
         self._current_findings: list[Finding] = []
         self._group_events = EventLog()
-        self._disconnections: dict[tuple[str, str], Disconnections] = {}  # by (cluster, broker)
-        self._loading: dict[tuple[str, str], int] = {}  # (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS
+        if state.events:
+            self._group_events.fill(state.events)
+        self._disconnections = state.disconnections  # by (cluster, broker)
+        self._loading = state.loading  # (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS
         self._continuity = Continuity(topic, partition, self.settings, self.counters, self.record_counts)
+        self._continuity.next_offset, self._continuity.blind_from_us = state.next_offset, state.blind_from_us
+        self._continuity.coverage.since_us = state.blind_to_us
         self._scheduler = Scheduler()
-        self._facts = ClusterFacts()
+        self._facts = state.facts
         self.groups = GroupStore(
             self.settings,
             self._scheduler,
@@ -68,9 +76,12 @@ class Coordinator:
             group_events=self._group_events,
             facts=self._facts,
         )
+        self.groups.unshown = dict.fromkeys(state.changed)
         self._rules = RuleEngine(self.settings, self.record_counts, self._continuity.postponed_us)
-        self._admissions = Admissions(self.groups, self._rules)
+        self._admissions = Admissions(self.groups, self._rules, state.waiting)
         self._own = PartitionFindings(topic, partition, self.settings)
+        self._own.due_us = state.due_us
+        self._own.open_findings.open.update({(known.rule, known.subject): known for known in state.findings})
         self._lost_frames = LostFrames(self.groups, self._rules, self._own, self.counters, self.record_counts)
         self._late_us = self.settings.late_us
 
@@ -220,24 +231,26 @@ class Coordinator:
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes for :meth:`restore`. Only groups touched since the last call are packed again."""
-        content = {
-            "topic": self.topic,
-            "partition": self.partition,
-            "next_offset": self.next_offset,
-            "partitions": self.partitions,
-            "now_us": self.now_us,
-            "counters": dict(self.record_counts),
-            "tally": self.counters.pack(),
-            "loading": self._loading,
-            "disconnections": {key: list(known) for key, known in self._disconnections.items()},
-            "sight": [self._continuity.blind_from_us, self._continuity.coverage.since_us],
-            "view": ["", self._own.due_us, list(self._own.open_findings.open.values())],
-            "changed": [list(key) for key in self.groups.unshown],
-            "admissions": self._admissions.pack(),
-            "facts": self._facts.pack(),
-            "events": self._group_events.pack(),
-        }
-        return pack_partition(content, *self.groups.pack())
+        state = PartitionState(
+            topic=self.topic,
+            partition=self.partition,
+            next_offset=self.next_offset,
+            partitions=self.partitions,
+            now_us=self.now_us,
+            record_counts=self.record_counts,
+            counters=self.counters,
+            loading=self._loading,
+            disconnections=self._disconnections,
+            blind_from_us=self._continuity.blind_from_us,
+            blind_to_us=self._continuity.coverage.since_us,
+            due_us=self._own.due_us,
+            findings=list(self._own.open_findings.open.values()),
+            changed=list(self.groups.unshown),
+            waiting=self._admissions.waiting,
+            facts=self._facts,
+            events=self._group_events.pack(),
+        )
+        return pack_partition(state, *self.groups.pack())
 
     @classmethod
     def restore(cls, blob: bytes, *, settings: Settings | None = None) -> Self:
@@ -245,34 +258,10 @@ class Coordinator:
 
         :raises SnapshotError: when the bytes are no snapshot, or one of a newer release.
         """
-        content, blocks = unpack_partition(blob)
-        try:
-            model = cls(topic=content["topic"], partition=content["partition"], settings=settings)
-            model._fill(content)
-            model.groups.fill(blocks)
-        except (LookupError, TypeError, ValueError) as error:
-            raise SnapshotError(f"not a snapshot of the model: {error!r}") from None
+        state, blocks = unpack_partition(blob)
+        model = cls(topic=state.topic, partition=state.partition, settings=settings, state=state)
+        model.groups.fill(blocks)
         return model
-
-    def _fill(self, content: dict[str, Any]) -> None:
-        continuity = self._continuity
-        continuity.next_offset = content["next_offset"]
-        self.now_us = content["now_us"]
-        self.partitions = content.get("partitions")  # the first releases did not store it
-        self.record_counts.update(content["counters"])
-        if "tally" in content:  # nor this
-            self.counters.fill(content["tally"])
-        self._loading.update(content["loading"])
-        self._disconnections.update({key: Disconnections(*known) for key, known in content.get("disconnections", {}).items()})
-        continuity.blind_from_us, continuity.coverage.since_us = content.get("sight", (0, 0))  # nor this
-        _cluster, self._own.due_us, own = content["view"]
-        self._own.open_findings.open.update({(known.rule, known.subject): known for known in own})
-        self.groups.unshown = dict.fromkeys((cluster, name) for cluster, name in content["changed"])
-        self._admissions.fill(content.get("admissions", []))
-        if "facts" in content:
-            self._facts.fill(content["facts"])
-        if "events" in content:
-            self._group_events.fill(content["events"])
 
     # ------------------------------------------------------------------------------------------------ continuity
 

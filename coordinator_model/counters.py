@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.stored import Stored
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, supported_versions
 from coordinator_model.wire.record import Kind, MirrorRecord
 
@@ -95,41 +96,28 @@ class Durations(NamedTuple):
     counts: tuple[int, ...]  #: by bucket of :data:`BUCKETS_S`, not cumulative; the last counts longer durations
 
 
-class Counters:
+class Counters(Stored):
     """The counts of one partition."""
 
-    __slots__ = (
-        "costs",
-        "errors",
-        "evictions",
-        "gap_us",
-        "gaps",
-        "not_offered",
-        "others",
-        "phases",
-        "requests",
-        "responses",
-        "since_us",
-        "taps",
-        "tick_us",
-        "unpaired",
-    )
+    requests: dict[int, list[int]] = {}  #: API key → frames handed to the model, by version
+    responses: dict[int, list[int]] = {}  #: the same for responses, including unpaired ones
+    unpaired: dict[tuple[int, int], int] = {}
+    others: dict[tuple[int, int, str, str], int] = {}
+    errors: dict[tuple[str, int, int], int] = {}
+    evictions: dict[tuple[str, str], int] = {}
+    costs: dict[tuple[str, str], Cost] = {}  #: cluster and cause → what its rebalances cost
+    phases: dict[tuple[str, str], list[int]] = {}
+    gaps: dict[str, int] = {}  #: by where records were lost
+    gap_us: int = 0  #: capture time over which the capture lost records
+    since_us: int = 0  #: capture time of this model's first record
+    tick_us: int = 0  #: capture time of the newest tick
+    taps: dict[str, tuple[str, int]] = {}  #: capturer → cluster, and capture time of its newest tick
+    not_offered: dict[str, tuple[str, ...]] = {}  #: capturer → versions of APIs that its clients are not offered, if any
 
-    def __init__(self) -> None:
-        self.requests = _by_version()  #: API key → frames handed to the model, by version
-        self.responses = _by_version()  #: the same for responses, including unpaired ones
-        self.unpaired: Counter[tuple[int, int]] = Counter()
-        self.others: Counter[tuple[int, int, str, str]] = Counter()
-        self.errors: Counter[tuple[str, int, int]] = Counter()
-        self.evictions: Counter[tuple[str, str]] = Counter()
-        self.costs: dict[tuple[str, str], Cost] = {}  #: cluster and cause → what its rebalances cost
-        self.phases: dict[tuple[str, str], list[int]] = {}
-        self.gaps: Counter[str] = Counter()  #: by where records were lost
-        self.gap_us = 0  #: capture time over which the capture lost records
-        self.since_us = 0  #: capture time of this model's first record; 0 if an earlier release processed it
-        self.tick_us = 0  #: capture time of the newest tick
-        self.taps: dict[str, tuple[str, int]] = {}  #: capturer → cluster, and capture time of its newest tick
-        self.not_offered: dict[str, tuple[str, ...]] = {}  #: capturer → versions of APIs that its clients are not offered, if any
+    def __post_init__(self) -> None:
+        self.requests, self.responses = _by_version(self.requests), _by_version(self.responses)
+        self.unpaired, self.others, self.gaps = Counter(self.unpaired), Counter(self.others), Counter(self.gaps)
+        self.errors, self.evictions = Counter(self.errors), Counter(self.evictions)
 
     def ticked(self, capturer: str, cluster: str, at_us: int, not_offered: tuple[str, ...] = ()) -> None:
         """Note that a capturer is alive. A restarted one has another name, so names that are silent are dropped."""
@@ -210,56 +198,18 @@ class Counters:
             "gap_ms": self.gap_us // 1_000,
         }
 
-    def pack(self) -> dict[str, Any]:
-        """Return plain values for :meth:`fill`, without zero frame counts."""
-        return {
-            "requests": _packed(self.requests),
-            "responses": _packed(self.responses),
-            "unpaired": [[*key, count] for key, count in self.unpaired.items()],
-            "others": [[*key, count] for key, count in self.others.items()],
-            "errors": [[*key, count] for key, count in self.errors.items()],
-            "evictions": [[*key, count] for key, count in self.evictions.items()],
-            "costs": [[*key, *cost] for key, cost in self.costs.items()],
-            "phases": [[*key, *values] for key, values in self.phases.items()],
-            "gaps": dict(self.gaps),
-            "gap_us": self.gap_us,
-            "since_us": self.since_us,
-            "tick_us": self.tick_us,
-            "taps": [[name, *last] for name, last in self.taps.items()],
-            "not_offered": {name: list(texts) for name, texts in self.not_offered.items()},
-        }
-
-    def fill(self, packed: dict[str, Any]) -> None:
-        """Restore the counts that :meth:`pack` returned."""
-        for counts, rows in ((self.requests, packed["requests"]), (self.responses, packed["responses"])):
-            for key, version, count in rows:
-                counts[key][version] = count
-        for rare, rows in (
-            (self.unpaired, packed["unpaired"]),
-            (self.others, packed["others"]),
-            (self.errors, packed["errors"]),
-            (self.evictions, packed.get("evictions", ())),  # an earlier release did not count them
-        ):
-            rare.update({tuple(key): count for *key, count in rows})
-        self.costs = {(cluster, cause): Cost(*cost) for cluster, cause, *cost in packed.get("costs", ())}  # nor these
-        self.phases = {(cluster, phase): list(values) for cluster, phase, *values in packed["phases"]}
-        self.gaps.update(packed["gaps"])
-        self.taps = {name: (cluster, at_us) for name, cluster, at_us in packed.get("taps", ())}
-        self.not_offered = {name: tuple(texts) for name, texts in packed.get("not_offered", {}).items()}
-        self.gap_us, self.since_us, self.tick_us = packed["gap_us"], packed["since_us"], packed["tick_us"]
-
 
 def named_error(api_key: int, error: int) -> tuple[str, str]:
     """Return the names of an API and of an error; "unknown" for codes that no release has."""
     return _api(api_key), error_name(error) if error in ERROR_CODES else "unknown"
 
 
-def _by_version() -> dict[int, list[int]]:
-    return {key: [0] * supported_versions(key).stop for key in API_NAMES}
-
-
-def _packed(counts: dict[int, list[int]]) -> list[list[int]]:
-    return [[key, version, count] for key, versions in counts.items() for version, count in enumerate(versions) if count]
+def _by_version(counted: dict[int, list[int]]) -> dict[int, list[int]]:
+    """Return counts with a place for each version; a snapshot of an earlier release has fewer."""
+    counts = {key: [0] * supported_versions(key).stop for key in API_NAMES}
+    for key, known in counted.items():
+        counts[key] = [*known, *counts.get(key, ())[len(known) :]]
+    return counts
 
 
 def _api(key: int) -> str:

@@ -116,7 +116,8 @@ class GroupStore:
     def _unpacked(self, stored: _StoredGroup, key: GroupKey) -> tuple[GroupModel[Any], OpenFindings]:
         if not stored.slow_part:  # what kind it is, its frames will show
             return self._made(key, CLASSIC), OpenFindings(*key)
-        return unpack_group(key[1], stored.slow_part, stored.fast_part, lambda kind: self._made(key, kind))
+        cluster, name = key
+        return unpack_group(name, stored.slow_part, stored.fast_part, lambda group: group.attach(name, cluster, **self._shared))
 
     def _made(self, key: GroupKey, kind: str) -> GroupModel[Any]:
         cluster, name = key

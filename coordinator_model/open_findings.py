@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
 from coordinator_model.groups.records import NOBODY, ClientInfo
 from coordinator_model.rules.base import Breach, Due, Rule, TimerRule
+from coordinator_model.stored import Stored
 from coordinator_model.wording import afterwards, begin
 
 EVIDENCE_KEPT = 6
 
 
-@dataclass(slots=True)
-class OpenFinding:
+class OpenFinding(Stored):
     """A finding that is not resolved, as of the last of its worst occurrences."""
 
     rule: str
@@ -40,12 +40,6 @@ class OpenFinding:
     count: int = 1
     published: bool = False
     action: str | None = None  #: if it differs from the rule's own
-
-    def __post_init__(self) -> None:
-        # A snapshot stores these as plain strings.
-        self.severity = Severity(self.severity)
-        self.certainty = Certainty(self.certainty)
-        self.blame = Blame(self.blame)
 
 
 @dataclass(slots=True)

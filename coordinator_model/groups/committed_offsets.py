@@ -9,13 +9,15 @@ partitions that they get, so what one of them has read is read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, ExchangeKey, FetchFacts
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import COMMITS, DELETE_GROUPS, NONE, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 
 API_KEYS: Final = COMMITS | {DELETE_GROUPS, OFFSET_DELETE, OFFSET_FETCH}
@@ -68,15 +70,14 @@ class CommittedAhead(NamedTuple):
     elapsed_s: int  #: since the commit before, of the first of them
 
 
-@dataclass(slots=True)
-class CommittedOffsets:
+class CommittedOffsets(Stored):
     """The offsets of one group, and who could not read them."""
 
-    stood: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    stood: dict[str, dict[int, tuple[int, int]]] = {}
     #: topic → partition → (offset, capture time in s): of the newest accepted commit that is no part of a transaction
     kept: int = 0
-    unread: dict[str, RefusedFetch] = field(default_factory=dict)  #: by client
-    read_us: dict[str, int] = field(default_factory=dict)  #: client → capture time of its last successful read since a refused one
+    unread: dict[str, RefusedFetch] = {}  #: by client
+    read_us: dict[str, int] = {}  #: client → capture time of its last successful read since a refused one
 
     def on_request(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == OFFSET_FETCH:
@@ -220,7 +221,7 @@ def without_refused(ask: CommitFacts, refused: dict[Partition, int]) -> CommitFa
         kept = [pair for pair in zip(partitions, offsets, strict=True) if (topic, pair[0]) not in refused]
         if kept:
             topics.append((topic, tuple(partition for partition, _ in kept), tuple(offset for _, offset in kept)))
-    return ask._replace(topics=tuple(topics))
+    return replace(ask, topics=tuple(topics))
 
 
 def _named(group: str, body: Any) -> Iterator[Partition]:

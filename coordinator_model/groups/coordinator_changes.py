@@ -9,7 +9,6 @@ persisted with the leader's assignment*, not when it is issued: only a persisted
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
@@ -31,6 +30,7 @@ from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
     COMMITS,
     COORDINATOR_LOAD_IN_PROGRESS,
@@ -146,8 +146,7 @@ class PointedWrong(NamedTuple):
 # ---------------------------------------------------------------------------------------------------- tracker
 
 
-@dataclass(slots=True)
-class CoordinatorChanges:
+class CoordinatorChanges(Stored):
     """Coordinator facts of one group."""
 
     incarnation: int = 1
@@ -159,8 +158,8 @@ class CoordinatorChanges:
     pointed: FindCoordinatorAnswer | None = None
     acting: str = ""  #: the broker that acted last
     turns: int = 0  #: how often the acting broker changed, since ``tenures`` began
-    tenures: dict[str, CoordinatorTerm] = field(default_factory=dict)
-    spells: dict[str, ErrorStreak] = field(default_factory=dict)
+    tenures: dict[str, CoordinatorTerm] = {}
+    spells: dict[str, ErrorStreak] = {}
     full_us: tuple[int, ...] = ()
     persisted: Persisted | None = None
     throttled_until_us: int = 0

@@ -7,7 +7,7 @@ Both are then taken for addresses of one coordinator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol, Self
 from zlib import crc32
@@ -15,6 +15,7 @@ from zlib import crc32
 from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.records import TOGETHER_US, Disconnections, Exchange
+from coordinator_model.stored import Stored
 
 
 class ErrorStreak(NamedTuple):
@@ -111,15 +112,12 @@ class Coordinated(Protocol):
         """Yield the members."""
 
 
-class CoordinatorAddresses:
+class CoordinatorAddresses(Stored):
     """Addresses beside ``group.broker`` at which the coordinator of one group acts, as far as frames show it, and those before."""
 
-    __slots__ = ("before", "connections", "others")
-
-    def __init__(self, others: Iterable[str] = (), before: Iterable[str] = (), connections: Iterable[int] = ()) -> None:
-        self.others = tuple(others)
-        self.before = tuple(before)  #: that acted until another one did, and have not denied being the coordinator
-        self.connections = tuple(connections)  #: checksums of the names of the members' connections then
+    others: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()  #: that acted until another one did, and have not denied being the coordinator
+    connections: tuple[int, ...] = ()  #: checksums of the names of the members' connections then
 
     @classmethod
     def replaced(cls, group: Coordinated, exchange: Exchange) -> Self:
@@ -132,7 +130,7 @@ class CoordinatorAddresses:
         return cls(
             (),
             (group.broker, *known.others, *known.before)[:ADDRESSES_KEPT],
-            [*connections, *known.connections][:CONNECTIONS_KEPT],
+            (*connections, *known.connections)[:CONNECTIONS_KEPT],
         )
 
     def still_acts(self, group: Coordinated, exchange: Exchange) -> bool:
@@ -144,10 +142,6 @@ class CoordinatorAddresses:
         self.others = (*self.others, *self.before)[-ADDRESSES_KEPT:]
         self.before, self.connections = (), ()
         return True
-
-    def values(self) -> list[Any]:
-        """Return plain values for a snapshot."""
-        return [list(self.others), list(self.before), list(self.connections)]
 
 
 def are_one(group: Coordinated, one: str, other: str) -> bool:

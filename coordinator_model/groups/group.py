@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
+
+from msgspec import field
 
 from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
@@ -15,6 +17,7 @@ from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.settings import Settings
+from coordinator_model.stored import Stored
 from coordinator_model.wire import error_name
 from coordinator_model.wire.record import MirrorRecord
 
@@ -23,15 +26,28 @@ M = TypeVar("M", bound=AnyMember)
 REMOVED_MEMBERS_KEPT: Final = 32
 
 
-class Group(Generic[M]):
-    """A group of any type."""
+class _Attached(Generic[M]):
+    """What a group has beside the slow part of its state: what it shares with others, and what every heartbeat changes."""
 
-    __slots__ = (
-        "addresses", "broker", "causes", "changed", "cluster", "committed_offsets", "connections", "conversions", "counted",
-        "counters", "coverage", "disconnections", "errors", "facts", "group_events", "incarnation", "kind", "last_record_us",
-        "late_frames", "learning_because", "loading", "members", "name", "open", "recurring", "refused_joins", "settings",
-        "settled", "slow_changed", "state_since_us",
-    )  # fmt: skip
+    __slots__ = ()
+
+    name: str
+    cluster: str
+    kind: str
+    settings: Settings
+    loading: Mapping[tuple[str, str], int]  #: (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS in this partition
+    counters: Counters  #: of the partition
+    coverage: Coverage  #: of the partition
+    disconnections: dict[tuple[str, str], Disconnections]  #: by (cluster, broker), of the partition
+    group_events: EventLog  #: of all groups of the partition, until they are drained
+    facts: ClusterFacts  #: what is known of the cluster beside its groups
+    members: dict[str, M]
+    open: dict[ExchangeKey, Exchange]
+    connections: dict[str, ConnectionState]
+    last_record_us: int
+    changed: bool  #: something that the group view shows
+    counted: bool  #: a counter that the group view shows, and no timer rule uses
+    slow_changed: bool  #: something other than what every heartbeat changes
 
     rebalance_events: Any  #: the recorder of its type
     joins: tuple[int, int] = (0, 0)  #: number of join phases seen to end, and their total microseconds
@@ -39,11 +55,28 @@ class Group(Generic[M]):
     join_took_us: int | None = None
     sync_took_us: int | None = None
 
-    def __init__(
+
+class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
+    """A group of any type. Its fields are the slow part of its state, which changes only when something happens."""
+
+    broker: str = ""
+    addresses: CoordinatorAddresses = field(default_factory=CoordinatorAddresses)  #: others of the coordinator
+    incarnation: int = 1
+    settled: bool = False  #: True once a request was accepted in this incarnation
+    learning_because: str = "first seen in mid-life"
+    state_since_us: int = 0
+    refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
+    committed_offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
+    recurring: Recurring = field(default_factory=Recurring)
+    causes: dict[str, int] = {}  #: completed rebalances by cause
+    errors: dict[int, dict[int, int]] = {}  #: API key → error code → number of responses
+    conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
+    late_frames: tuple[LateFrame, ...] = ()
+
+    def attach(
         self,
         name: str,
         cluster: str,
-        kind: str,
         *,
         settings: Settings,
         loading: Mapping[tuple[str, str], int],
@@ -51,37 +84,15 @@ class Group(Generic[M]):
         coverage: Coverage,
         disconnections: dict[tuple[str, str], Disconnections],
         group_events: EventLog,
-    ) -> None:
-        self.name = name
-        self.cluster = cluster
-        self.kind = kind
-        self.settings = settings
-        self.loading = loading  #: (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS in this partition
-        self.counters = counters  #: of the partition
-        self.coverage = coverage  #: of the partition
-        self.disconnections = disconnections  #: by (cluster, broker), of the partition
-        self.group_events = group_events  #: of all groups of the partition, until they are drained
-        self.facts = ClusterFacts()  #: what is known of the cluster beside its groups
-        self.broker = ""
-        self.addresses = CoordinatorAddresses()  #: others of the coordinator
-        self.incarnation = 1
-        self.settled = False  #: True once a request was accepted in this incarnation
-        self.learning_because = "first seen in mid-life"
-        self.state_since_us = 0
-        self.members: dict[str, M] = {}
-        self.refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
-        self.open: dict[ExchangeKey, Exchange] = {}
-        self.connections: dict[str, ConnectionState] = {}
-        self.committed_offsets = CommittedOffsets()
-        self.recurring = Recurring()
-        self.causes: dict[str, int] = {}  #: completed rebalances by cause
-        self.errors: dict[int, dict[int, int]] = {}  #: API key → error code → number of responses
-        self.conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
-        self.last_record_us = 0
-        self.late_frames: tuple[LateFrame, ...] = ()
-        self.changed = True  #: something that the group view shows
-        self.counted = False  #: a counter that the group view shows, and no timer rule uses
-        self.slow_changed = True  #: something other than what every heartbeat changes
+        facts: ClusterFacts | None = None,
+    ) -> Self:
+        """Give the group its name and what all groups of a partition share; return it, without members, connections and requests."""
+        self.name, self.cluster = name, cluster
+        self.settings, self.loading, self.counters, self.coverage = settings, loading, counters, coverage
+        self.disconnections, self.group_events, self.facts = disconnections, group_events, facts or ClusterFacts()
+        self.members, self.open, self.connections, self.last_record_us = {}, {}, {}, 0
+        self.changed, self.counted, self.slow_changed = True, False, True
+        return self
 
     # ------------------------------------------------------------------------------------------------ requests and connections
 

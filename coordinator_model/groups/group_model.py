@@ -6,7 +6,7 @@ model stores groups, brings frames and the time to them, applies rules to their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from coordinator_model.group_view import GroupView
@@ -22,8 +22,6 @@ _SOON_US: Final = 1_000_000
 
 class GroupModel(Group[M]):
     """One group of one type."""
-
-    __slots__ = ()
 
     readers: ClassVar[Mapping[int, Callable[[Exchange, Any], None]]] = (
         REQUEST_READERS  #: API key → how to read a request into its exchange
@@ -156,20 +154,8 @@ class GroupModel(Group[M]):
             elif end_us is not None:
                 coming.append(end_us)
 
-    # ------------------------------------------------------------------------------------------------ views and snapshots
+    # ------------------------------------------------------------------------------------------------ views
 
     def view(self, open_findings: int, partition: int, now_us: int) -> GroupView:
         """Return the group as a dashboard shows it."""
-        raise NotImplementedError
-
-    def slow_values(self) -> list[Any]:
-        """Return what changes only when something happens to the group, for a snapshot."""
-        raise NotImplementedError
-
-    def fast_values(self) -> list[Any]:
-        """Return what every heartbeat changes, for a snapshot. Times are in microseconds before ``last_record_us``."""
-        raise NotImplementedError
-
-    def fill(self, slow_values: Sequence[Any], fast_values: Sequence[Any]) -> None:
-        """Take over what :meth:`slow_values` and :meth:`fast_values` returned; ``last_record_us`` is set before."""
         raise NotImplementedError

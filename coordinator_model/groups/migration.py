@@ -128,7 +128,7 @@ def _with_epoch(member: Member) -> EpochMember:
         proven_us=member.proven_us,
         accepted_us=member.proven_us or 0,
         last_frame_us=member.last_frame_us,
-        last_frame=member.last_frame,
+        last_api=member.last_api,
     )
 
 
@@ -144,7 +144,7 @@ def _to_classic(old: EpochGroup, new: ClassicGroupModel) -> None:
             session_timeout_ms=known.session_timeout_ms,
             rebalance_timeout_ms=known.rebalance_timeout_ms,
         )
-        member.last_frame_us, member.last_frame = known.last_frame_us, known.last_frame
+        member.last_frame_us, member.last_api = known.last_frame_us, known.last_api
     new.rebalance_events.in_sight = False
     _carry_requests(old, new)
     for exchange in new.open.values():
@@ -159,6 +159,5 @@ def _carry_requests(old: GroupModel[Any], new: GroupModel[Any]) -> None:
         new.rebalance_events.asked = dict(joins)
     for connection, line in old.connections.items():
         outstanding = sum(1 for key in new.open if key[0] == connection)
-        carried = new.connections[connection] = ConnectionState(outstanding, line.last_response_us)
-        carried.actor = line.actor
+        new.connections[connection] = ConnectionState(outstanding, line.last_response_us, line.actor)
     new.changed = True

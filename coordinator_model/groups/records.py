@@ -6,11 +6,18 @@ therefore has both ends, and a comparison is sound only if the earlier fact ends
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from itertools import groupby
+from operator import itemgetter
+from typing import ClassVar, Final, NamedTuple
+
+from msgspec import Struct
 
 from coordinator_model.finding import Evidence
+from coordinator_model.stored import Stored
+from coordinator_model.wire import API_NAMES
 
 ExchangeKey = tuple[str, int]
 """(connection, exchange number): the identity of one request and its response."""
@@ -44,15 +51,13 @@ def host_of(address: str) -> str:
 NOBODY: Final = ClientInfo(None, "", "", "")
 
 
+@dataclass(slots=True)
 class ConnectionState:
     """State of one connection for this group: what is needed to know when a queued request can have been processed."""
 
-    __slots__ = ("actor", "last_response_us", "outstanding")
-
-    def __init__(self, outstanding: int = 0, last_response_us: int = 0) -> None:
-        self.outstanding = outstanding
-        self.last_response_us = last_response_us
-        self.actor = NOBODY  #: the client of its last request
+    outstanding: int = 0
+    last_response_us: int = 0
+    actor: ClientInfo = NOBODY  #: the client of its last request
 
 
 class Removed(StrEnum):
@@ -81,11 +86,19 @@ class AnyMember:
     rebalance_timeout_ms: int | None
     proven_us: int | None  #: response time of the last exchange that proved it a member
     last_frame_us: int
-    last_frame: str  #: API name
+    last_api: int  #: of its last frame; -1 before
     reason: str  #: of its last JoinGroup (KIP-800)
     removed: Removed | None
     removed_us: int
     versions: dict[int, int]
+
+    TIMES: ClassVar[tuple[str, ...]]  #: fields that every heartbeat changes, which a snapshot stores apart
+    NUMBERS: ClassVar[tuple[str, ...]]
+
+    @property
+    def last_frame(self) -> str:
+        """Name of the API of its last frame, empty before."""
+        return API_NAMES.get(self.last_api, "")
 
     @property
     def present(self) -> bool:
@@ -101,7 +114,11 @@ class AnyMember:
 REPLACEMENTS_KEPT: Final = 12  #: of a group.instance.id; the same limit applies to its fenced members
 
 
-class JoinFacts(NamedTuple):
+class _Facts(Struct, array_like=True, forbid_unknown_fields=True, frozen=True, tag=True):
+    """Content of a request."""
+
+
+class JoinFacts(_Facts, frozen=True):
     """Content of a JoinGroup request."""
 
     session_timeout_ms: int
@@ -114,7 +131,7 @@ class JoinFacts(NamedTuple):
     topics: bytes = b""  #: digest of those that it subscribes to; empty if its metadata is not a consumer's
 
 
-class SyncFacts(NamedTuple):
+class SyncFacts(_Facts, frozen=True):
     """Content of a SyncGroup request."""
 
     assigned: int  #: entries in its assignments; 0 from a follower
@@ -124,14 +141,14 @@ class SyncFacts(NamedTuple):
     assignment_bytes: int = 0  #: of all its assignments
 
 
-class LeaveFacts(NamedTuple):
+class LeaveFacts(_Facts, frozen=True):
     """The members that a LeaveGroup request names, in order."""
 
     members: tuple[tuple[str, str | None], ...]  #: (member id, group instance id)
     reasons: tuple[str, ...]
 
 
-class CommitFacts(NamedTuple):
+class CommitFacts(_Facts, frozen=True):
     """The offsets that an OffsetCommit or TxnOffsetCommit names, up to a limit."""
 
     topics: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]  #: (topic name, or id from v10 on; partitions; their offsets)
@@ -139,7 +156,7 @@ class CommitFacts(NamedTuple):
     overlaps: bool = False  #: another commit of this member was open on another connection, so their order is unknown
 
 
-class FetchFacts(NamedTuple):
+class FetchFacts(_Facts, frozen=True):
     """The partitions whose offsets an OffsetFetch asks for, up to a limit."""
 
     partitions: tuple[tuple[str, int], ...]  #: (topic name, or id from v10 on; partition)
@@ -148,14 +165,27 @@ class FetchFacts(NamedTuple):
 Partitions = frozenset[tuple[str, int]]
 """(topic id, partition); of a Streams group (subtopology, partition)."""
 
+ByTopic = dict[str, list[int]]
+"""The same as a snapshot stores them: smaller, and always in the same order."""
 
-class HeartbeatFacts(NamedTuple):
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> ByTopic:
+    """Return topic → partitions, both in order."""
+    return {topic: [number for _, number in of_topic] for topic, of_topic in groupby(sorted(partitions), itemgetter(0))}
+
+
+def from_topics(stored: ByTopic) -> Partitions:
+    """Return what :func:`by_topic` was given."""
+    return frozenset((topic, number) for topic, numbers in stored.items() for number in numbers)
+
+
+class HeartbeatFacts(_Facts, frozen=True):
     """Content of the heartbeat of a member with epochs (KIP-848), beside its ids and epoch. None is "unchanged"."""
 
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] | None = None
     pattern: str | None = None
-    owned: Partitions | None = None
+    owned_by_topic: ByTopic | None = None
     malformed: str = ""  #: what the coordinator must refuse it for
     shutdown: bool = False  #: a Streams member asks that the whole application stop
     assignor: bool = False  #: it names a server assignor
@@ -164,10 +194,14 @@ class HeartbeatFacts(NamedTuple):
     def is_full(self) -> bool:
         """True if it holds everything, so that the answer has the whole assignment."""
         subscribed = self.topics is not None or self.pattern is not None
-        return self.rebalance_timeout_ms != -1 and subscribed and self.owned is not None
+        return self.rebalance_timeout_ms != -1 and subscribed and self.owned_by_topic is not None
+
+    @property
+    def owned(self) -> Partitions | None:
+        return None if self.owned_by_topic is None else from_topics(self.owned_by_topic)
 
 
-class EpochCommitFacts(NamedTuple):
+class EpochCommitFacts(_Facts, frozen=True):
     """What was known of a member with epochs when it sent an OffsetCommit."""
 
     epoch: int | None
@@ -178,8 +212,7 @@ class EpochCommitFacts(NamedTuple):
 RequestFacts = JoinFacts | SyncFacts | LeaveFacts | CommitFacts | FetchFacts | HeartbeatFacts | EpochCommitFacts | None
 
 
-@dataclass(slots=True)
-class Exchange:
+class Exchange(Stored):
     """A request, and its response once captured."""
 
     key: ExchangeKey
@@ -195,23 +228,22 @@ class Exchange:
     offset: int
     inv_us: int
     queued_behind: int
+    correlation_id: int
+    effective_us: int  #: earliest time at which the coordinator can have acted on the request
     gap_free: bool = True  #: no records were lost since the request, so "no response captured" means "no response"
     connection_closed_us: int | None = None  #: when the client hung up while it waited for the response
     superseded: bool = False  #: by a later JoinGroup of the same member: no response to this one is due
     starts_phase: bool = False
     # Set with the response:
     response_offset: int = -1
-    effective_us: int = 0  #: earliest time at which the coordinator can have acted on the request
     res_us: int = 0
     error: int = 0
-    correlation_id: int = 0  #: the request's
     silence_us: int = 0  #: time without a frame of its member, if the member's session had certainly expired
-    error_codes: frozenset[int] = field(default=frozenset(), init=False)  #: all that the response holds for the group; not stored
-    completes_generation: bool = field(default=False, init=False)  #: it is the first JoinGroup success of a generation; not stored
+    error_codes: frozenset[int] = frozenset()  #: all that the response holds for the group
+    completes_generation: bool = False  #: it is the first JoinGroup success of a generation
 
 
-@dataclass(slots=True)
-class Refusals:
+class Refusals(Stored):
     """Consecutive refusals of one member with one error at one generation, since its last JoinGroup."""
 
     error: int
@@ -219,7 +251,7 @@ class Refusals:
     count: int
     first_us: int
     last_us: int
-    evidence: list[Evidence] = field(default_factory=list)  #: the first two and the latest
+    evidence: list[Evidence] = []  #: the first two and the latest
 
     def add(self, at_us: int, frame: Evidence) -> None:
         self.count += 1
@@ -260,8 +292,7 @@ class Coverage:
     since_us: int = 0  #: end of the newest span without any record; 0 if there was none
 
 
-@dataclass(slots=True)
-class Member(AnyMember):
+class Member(AnyMember, Stored):
     """One member id, from its first mention until it is dropped."""
 
     id: str
@@ -278,20 +309,15 @@ class Member(AnyMember):
     synced: int | None = None  #: generation of its last SyncGroup request
     synced_us: int = 0  #: capture time of the answer to its last SyncGroup that succeeded
     in_sync: int | None = None  #: generation of its last SyncGroup success
-    proven_us: int | None = None  #: response time of the last exchange that proved it a member
-    last_frame_us: int = 0
-    last_frame: str = ""
     parked_join: ExchangeKey | None = None
     parked_sync: ExchangeKey | None = None
-    heartbeat_us: int = 0  #: capture time of its last Heartbeat request
-    heartbeat_interval_us: int = 0
     refusals: Refusals | None = None
     rejoin_asked_us: int | None = None  #: first REBALANCE_IN_PROGRESS to a heartbeat since its last JoinGroup
     rejoin_asked_last_us: int = 0
-    rejoin_frames: list[Evidence] = field(default_factory=list)
+    rejoin_frames: list[Evidence] = []
     fenced_us: int | None = None  #: response time of a FENCED_INSTANCE_ID to it
     frames_after_fence: int = 0
-    fence_frames: list[Evidence] = field(default_factory=list)
+    fence_frames: list[Evidence] = []
     leaving: bool = False  #: it sent a LeaveGroup, and was neither refused nor served since
     removed: Removed | None = None
     removed_us: int = 0
@@ -303,7 +329,16 @@ class Member(AnyMember):
     least_interval_us: int = 0  #: shortest pause between two heartbeats since it joined, to an eighth
     leave_asked_us: int = 0  #: capture time of its own last LeaveGroup request
     idle_since_us: int = 0  #: when it sent a JoinGroup and owned nothing, until it gets an assignment; 0 if that is not known
-    versions: dict[int, int] = field(default_factory=dict)  #: API key → version of its last request; without heartbeats
+    versions: dict[int, int] = {}  #: API key → version of its last request; without heartbeats
+
+    TIMES = ("last_frame_us", "heartbeat_us", "proven_us")
+    last_frame_us: int = 0
+    heartbeat_us: int = 0  #: capture time of its last Heartbeat request
+    proven_us: int | None = None  #: response time of the last exchange that proved it a member
+
+    NUMBERS = ("heartbeat_interval_us", "last_api")
+    heartbeat_interval_us: int = 0
+    last_api: int = -1
 
     @property
     def session_since_us(self) -> int:
@@ -311,8 +346,7 @@ class Member(AnyMember):
         return max(self.last_frame_us, self.proven_us or 0)
 
 
-@dataclass(slots=True)
-class Generation:
+class Generation(Stored):
     """One generation: a completed join phase and what followed."""
 
     generation: int
@@ -336,24 +370,22 @@ class Generation:
     ] = ()  #: topics of which its leader assigned partitions that no plan had before, if the plan before was captured
 
 
-@dataclass(slots=True)
-class StaticMember:
+class StaticMember(Stored):
     """A group.instance.id, its holder and its replacements."""
 
     id: str
     member_id: str
-    replacements: list[tuple[int, str, str]] = field(default_factory=list)  #: (response time, client address, new member id)
-    fenced: list[tuple[int, str, str | None, str]] = field(default_factory=list)
+    replacements: list[tuple[int, str, str]] = []  #: (response time, client address, new member id)
+    fenced: list[tuple[int, str, str | None, str]] = []
     #: (time, connection, client id, address) of FENCED_INSTANCE_ID responses while another member held it
     returns: int = 0  #: how often a fenced client came back with an empty member id and took the instance again
-    frames: list[Evidence] = field(default_factory=list)
+    frames: list[Evidence] = []
     held_us: int = 0  #: when this incarnation proved the holder; 0 while that is a hint from an earlier one
     settled_us: int = 0  #: the holder's first SyncGroup success that shows that the log contains the holder
     tried_us: int = 0  #: when an attempt to take it over was last refused
 
 
-@dataclass(slots=True)
-class IssuedId:
+class IssuedId(Stored):
     """A member id issued with MEMBER_ID_REQUIRED (KIP-394) and not used yet."""
 
     issued_us: int

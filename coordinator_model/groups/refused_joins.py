@@ -6,8 +6,8 @@ client id and host.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import client_text
@@ -89,11 +89,6 @@ def note(known: dict[str, RefusedJoin], exchange: Exchange, frame: Evidence, rea
     )
     while len(known) > _KEPT:
         del known[next(iter(known))]
-
-
-def restored(stored: Mapping[str, Sequence[Any]]) -> dict[str, RefusedJoin]:
-    """Return the refusals that a snapshot stores as plain values."""
-    return {subject: RefusedJoin(*values) for subject, values in stored.items()}
 
 
 def of(known: Mapping[str, RefusedJoin], exchange: Exchange) -> list[str]:

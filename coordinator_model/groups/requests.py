@@ -36,7 +36,7 @@ def client_of(record: MirrorRecord) -> ClientInfo:
 
 def exchange_of(record: MirrorRecord, actor: ClientInfo) -> Exchange:
     """Return the exchange that a request begins, before its content is read."""
-    exchange = Exchange(
+    return Exchange(
         (record.connection, record.exchange),
         record.api_key,
         record.api_version,
@@ -50,9 +50,9 @@ def exchange_of(record: MirrorRecord, actor: ClientInfo) -> Exchange:
         record.offset,
         record.at_us,
         record.queued_behind,
+        record.correlation_id,
+        record.at_us,
     )
-    exchange.correlation_id, exchange.effective_us = record.correlation_id, record.at_us
-    return exchange
 
 
 def _read_member(exchange: Exchange, body: Any) -> None:

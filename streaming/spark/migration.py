@@ -7,25 +7,23 @@ them from a file; then its only batch is made out to have read the mirror topic 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import shutil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from coordinator_model.snapshots import SnapshotError, next_offset, unpack_partition
+from coordinator_model.snapshots import state_of
 from streaming.kafka.topics import SetupError
 from streaming.spark import checkpoint
 from streaming.spark.session import reason
 from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, OutputRow, packed, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import Row, SparkSession
@@ -38,11 +36,11 @@ def snapshots(spark: SparkSession, folder: Path) -> dict[int, bytes]:
     """The snapshots in a checkpoint by mirror partition, as of each lane's newest committed batch.
 
     :raises streaming.kafka.topics.SetupError: when Spark cannot read them.
-    :raises coordinator_model.snapshots.SnapshotError: when one of them is none, or gone.
+    :raises coordinator_model.snapshots.SnapshotError: when the state holds none.
     """
     _ = spark.streams.active  # brings up Spark's coordinator of state stores, without which none can be read
-    blobs = [blob for lane in checkpoint.lanes_in(folder) for row in _rows(spark, lane) for blob in _blobs(row.asDict(), folder)]
-    return {unpack_partition(blob)[0]["partition"]: blob for blob in blobs}
+    rows = (row for lane in checkpoint.lanes_in(folder) for row in _rows(spark, lane))
+    return {partition: blob for row in rows for partition, blob in unpacked(bytes(row["snapshots"])).items()}
 
 
 def _rows(spark: SparkSession, query: Path) -> list[Row]:
@@ -51,28 +49,6 @@ def _rows(spark: SparkSession, query: Path) -> list[Row]:
     except (PySparkException, Py4JError) as error:
         raise SetupError(f"Spark cannot read the state in {query}: {reason(str(error))}") from None
     return rows
-
-
-def _blobs(row: dict[str, Any], folder: Path) -> Iterable[bytes]:
-    """The snapshots of a state row.
-
-    Up to the fifth format it has one: as bytes, or as base64 in the second; the third and fourth name a file of it.
-    """
-    if "snapshots" in row:
-        return unpacked(bytes(row["snapshots"])).values()
-    if "snapshot" not in row:
-        return [_from_file(folder / "models" / str(row["partition"]), row.get("base", row["sequence"]))]
-    snapshot = row["snapshot"]
-    return [base64.b64decode(snapshot) if isinstance(snapshot, str) else bytes(snapshot)]
-
-
-def _from_file(folder: Path, sequence: int) -> bytes:
-    """A snapshot that formats 3 and 4 kept in a file, named by its digest; what an attempt that failed has left is as good."""
-    for file in folder.glob(f"{sequence}-*.snapshot"):
-        blob = file.read_bytes()
-        if hashlib.sha256(blob).hexdigest()[:32] == file.stem.partition("-")[2]:
-            return blob
-    raise SnapshotError(f"no whole snapshot {sequence} in {folder}")
 
 
 def write(spark: SparkSession, folder: Path, found: Mapping[int, bytes], *, topic: str, lanes: int) -> None:
@@ -106,7 +82,9 @@ def _write(spark: SparkSession, folder: Path, lane: int, found: Mapping[int, byt
         .start()
     )
     running.awaitTermination()
-    offsets = {topic: {str(partition): offset for partition, blob in found.items() if (offset := next_offset(blob)) is not None}}
+    offsets = {
+        topic: {str(partition): offset for partition, blob in found.items() if (offset := state_of(blob).next_offset) is not None}
+    }
     log = query / "offsets" / "0"
     log.write_text("\n".join([*log.read_text().splitlines()[:-1], json.dumps(offsets)]))
     log.with_name(f".{log.name}.crc").unlink(missing_ok=True)

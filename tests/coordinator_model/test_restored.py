@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from coordinator_model import groups
-from coordinator_model.groups.classic import model as classic_model
-from coordinator_model.groups.classic.data import GroupData
-from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.epochs import stored
-from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.group import Group
 from tests.coordinator_model import restored
+from tests.coordinator_model.classic import settled
+from tests.coordinator_model.conversation import Conversation
+from tests.coordinator_model.epochs import Epochs, foo
 from tests.samples import sampled
 
 RECORDS = 800
@@ -29,30 +26,16 @@ def test_a_restore_after_each_record_changes_no_finding_event_or_view(kind: str,
 
 SHARED = {"cluster", "counters", "coverage", "disconnections", "facts", "group_events", "loading", "name", "settings"}
 PASSING = {"changed", "counted", "slow_changed"}
-STORED_APART = {"addresses", "connections", "last_record_us", "members", "open"}
+STORED_APART = {"connections", "last_record_us", "members", "open"}
 
 
-def test_each_attribute_of_a_classic_group_is_stored_or_shared() -> None:
-    attributes = {*Group.__slots__, *GroupData.__slots__, *ClassicGroup.__slots__}
-    apart = {"descriptions", "generations", "given_up", "recurring", "state"}
-    assert attributes - set(classic_model._PLAIN) - SHARED == PASSING | STORED_APART | apart
-
-
-def test_each_attribute_of_a_group_with_epochs_is_stored_or_shared() -> None:
-    apart = {
-        "bumps",
-        "claims",
-        "committed_offsets",
-        "doubles",
-        "kind",
-        "rebalance_events",
-        "recent",
-        "recurring",
-        "release",
-        "traits",
-    }
-    attributes = {*Group.__slots__, *EpochGroupData.__slots__}
-    assert attributes - set(stored._PLAIN) - SHARED == PASSING | STORED_APART | apart
+def test_each_attribute_of_a_group_is_a_field_or_stored_apart_or_shared() -> None:
+    classic, epochs = Conversation(), Epochs()
+    settled(classic)
+    epochs.joins(epochs.member("a"), 2, foo(0))
+    for talk, of_its_type in ((classic, set()), (epochs, {"traits"})):
+        group, _ = talk.model.groups.opened(("c1", "g"))
+        assert vars(group).keys() == SHARED | PASSING | STORED_APART | of_its_type
 
 
 def test_nobody_but_the_ways_into_a_group_marks_its_slow_part() -> None:

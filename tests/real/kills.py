@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.table import Table
 
@@ -31,9 +32,8 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.groups.group_model import GroupModel
-from coordinator_model.groups.kinds import empty_group
 from coordinator_model.groups.records import Coverage
-from coordinator_model.snapshots import Stored, due_of, pack_fast, pack_slow, unpack_group, unpack_partition
+from coordinator_model.snapshots import StoredGroup, due_of, pack_fast, pack_slow, unpack_group, unpack_partition
 from streaming.config.settings import Job
 from streaming.config.spark import Spark
 from streaming.demo.broker import Broker
@@ -242,17 +242,16 @@ def snapshots_in(*folders: Path) -> list[dict[int, bytes]]:
 
 def decoded(blob: bytes) -> dict[str, Any]:
     """A snapshot in a form that is equal whenever what is known is: when a group was last packed does not show."""
-    content, blocks = unpack_partition(blob)
+    state, blocks = unpack_partition(blob)
     return {
-        **content,
+        **asdict(state),
         **{f"{stored.cluster}/{stored.name}": _packed_anew(stored) for block in blocks for stored in block.groups},
     }
 
 
-def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
-    def make(kind: str) -> GroupModel[Any]:
-        return empty_group(
-            kind,
+def _packed_anew(stored: StoredGroup) -> tuple[bytes, bytes]:
+    def attach(group: GroupModel[Any]) -> GroupModel[Any]:
+        return group.attach(
             stored.name,
             stored.cluster,
             settings=SETTINGS,
@@ -263,7 +262,7 @@ def _packed_anew(stored: Stored) -> tuple[bytes, bytes]:
             group_events=EventLog(),
         )
 
-    group, open_findings = unpack_group(stored.name, stored.slow_part, stored.fast_part, make)
+    group, open_findings = unpack_group(stored.name, stored.slow_part, stored.fast_part, attach)
     return pack_slow(group, open_findings), pack_fast(group, due_of(stored.fast_part))
 
 

@@ -6,7 +6,7 @@ This module imports no tracker and no handler, so that both can use a group with
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from coordinator_model.events import State
 from coordinator_model.groups.coordinator_records import are_one
@@ -28,27 +28,21 @@ CLASSIC: Final = "classic"  #: the type of group that is modelled
 class GroupData(Group[Member]):
     """Data of one group, without that of the trackers."""
 
-    __slots__ = (
-        "abandoned_us", "deleted_us", "generation_seen", "generations", "given_up", "instances", "issued", "join_took_us", "joins",
-        "protocol_type", "state", "sync_took_us", "syncs", "unconnected_us",
-    )  # fmt: skip
-
-    def __init__(self, name: str, cluster: str, **shared: Any) -> None:
-        super().__init__(name, cluster, CLASSIC, **shared)
-        self.generation_seen: int | None = None  #: newest generation in any success; for show
-        self.state = State.UNKNOWN
-        self.protocol_type = ""
-        self.generations: list[Generation] = []
-        self.instances: dict[str, StaticMember] = {}
-        self.issued: dict[str, IssuedId] = {}
-        self.given_up: dict[ExchangeKey, Exchange] = {}  #: JoinGroups whose client hung up before the answer
-        self.join_took_us: int | None = None
-        self.sync_took_us: int | None = None
-        self.joins = (0, 0)
-        self.syncs = (0, 0)
-        self.deleted_us: int | None = None
-        self.abandoned_us = 0  #: when a connection last ended on which a JoinGroup or LeaveGroup waited, which may still act
-        self.unconnected_us = 0  #: last time without any connected member, or without a coordinator: a restart then is not visible
+    kind = CLASSIC
+    generation_seen: int | None = None  #: newest generation in any success; for show
+    state: State = State.UNKNOWN
+    protocol_type: str = ""
+    generations: list[Generation] = []
+    instances: dict[str, StaticMember] = {}
+    issued: dict[str, IssuedId] = {}
+    given_up: dict[ExchangeKey, Exchange] = {}  #: JoinGroups whose client hung up before the answer
+    join_took_us: int | None = None
+    sync_took_us: int | None = None
+    joins: tuple[int, int] = (0, 0)
+    syncs: tuple[int, int] = (0, 0)
+    deleted_us: int | None = None
+    abandoned_us: int = 0  #: when a connection last ended on which a JoinGroup or LeaveGroup waited, which may still act
+    unconnected_us: int = 0  #: last time without any connected member, or without a coordinator: a restart then is not visible
 
     @property
     def newest_generation(self) -> Generation | None:

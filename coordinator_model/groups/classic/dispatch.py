@@ -28,7 +28,7 @@ from coordinator_model.groups.records import Exchange, Member, Removed
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.responses import error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
-from coordinator_model.wire import API_NAMES, CONNECT
+from coordinator_model.wire import CONNECT
 from coordinator_model.wire.constants import (
     COORDINATOR_NOT_AVAILABLE,
     DELETE_GROUPS,
@@ -61,7 +61,7 @@ def on_request(group: ClassicGroup, exchange: Exchange, member: Member | None, b
                 exchange.silence_us = exchange.inv_us - member.last_frame_us
             group.restore_member(member)
         member.last_frame_us = exchange.inv_us
-        member.last_frame = API_NAMES[api_key]
+        member.last_api = api_key
         if exchange.generation != member.joined or exchange.instance_id != member.instance_id:
             events = (*events, *group.member_identity.check_identity(exchange, member))
         if member.fenced_us is not None and exchange.inv_us >= member.fenced_us and api_key != LEAVE_GROUP:

@@ -14,7 +14,9 @@ decides nothing: handlers and trackers return events, and rules check these.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+from msgspec import field
 
 from coordinator_model.counters import NOT_REJOINED, REFUSED, REMOVED, SESSION_EXPIRED
 from coordinator_model.events import State
@@ -81,29 +83,14 @@ _EVICTIONS: Final = {Removed.SILENT: SESSION_EXPIRED, Removed.DROPPED: NOT_REJOI
 class ClassicGroup(GroupData):
     """What is known of one group, its trackers, and how what is known changes."""
 
-    __slots__ = (
-        "assignments",
-        "coordinator_changes",
-        "descriptions",
-        "member_identity",
-        "offsets",
-        "rebalance_events",
-        "rebalance_history",
-        "sessions",
-    )
-
-    rebalance_events: RebalanceEvents
-
-    def __init__(self, name: str, cluster: str, **shared: Any) -> None:
-        super().__init__(name, cluster, **shared)
-        self.member_identity = MemberIdentity()
-        self.assignments = Assignments()
-        self.offsets = Offsets()
-        self.coordinator_changes = CoordinatorChanges()
-        self.rebalance_history = RebalanceHistory()
-        self.sessions = Sessions()
-        self.rebalance_events = RebalanceEvents()
-        self.descriptions = Descriptions()
+    member_identity: MemberIdentity = field(default_factory=MemberIdentity)
+    assignments: Assignments = field(default_factory=Assignments)
+    offsets: Offsets = field(default_factory=Offsets)
+    coordinator_changes: CoordinatorChanges = field(default_factory=CoordinatorChanges)
+    rebalance_history: RebalanceHistory = field(default_factory=RebalanceHistory)
+    sessions: Sessions = field(default_factory=Sessions)
+    rebalance_events: RebalanceEvents = field(default_factory=RebalanceEvents)
+    descriptions: Descriptions = field(default_factory=Descriptions)
 
     def connection_closed(self, connection: str, at_us: int) -> None:
         """Process the end of a connection: no response is due to the requests open on it."""

@@ -5,7 +5,9 @@ This module imports no handler, so that all of them can use a group without an i
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+from msgspec import field
 
 from coordinator_model.cluster_facts import OLDEST
 from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED
@@ -13,14 +15,11 @@ from coordinator_model.events import RECONCILING
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator
-from coordinator_model.groups.epochs.kinds import KINDS, Kind
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import (
     NO_PARTITIONS,
-    Bump,
     DoubleGrant,
     EpochMember,
-    InstanceClaim,
     InstanceUse,
     SessionBounds,
     StatusSpell,
@@ -42,48 +41,31 @@ BUMPS_KEPT: Final = 6
 class EpochGroupData(Watched):
     """Data of one group."""
 
-    __slots__ = (
-        "abandoned", "assignor_failures", "born_us", "bumps", "claims", "coordinator_changes", "deleted_us", "doubles", "epoch",
-        "epoch_us", "followed_us", "instance_uses", "instances", "mixed_since_us", "rebalance_events", "recent", "release", "returns",
-        "searches", "session_bounds", "shutdowns", "state", "status_spells", "stirred_us", "storm_causes", "storm_since_us",
-        "storm_times", "succeeded", "topic_names", "traits", "unseen",
-    )  # fmt: skip
-
-    rebalance_events: EpochEvents
-
-    def __init__(self, name: str, cluster: str, *, kind: str, **shared: Any) -> None:
-        super().__init__(name, cluster, kind, **shared)
-        self.traits: Kind = KINDS[kind]
-        self.born_us = 0  #: when its first member joined; 0 if that was not seen
-        self.release: tuple[int, int] = OLDEST  #: the oldest that ``broker`` can be, by the versions that it answered
-        self.session_bounds = SessionBounds()
-        self.epoch: int | None = None  #: the newest seen in any success
-        self.epoch_us = 0
-        self.instances: dict[str, str] = {}  #: group.instance.id → member id of its holder
-        self.doubles: list[DoubleGrant] = []
-        self.recent: list[tuple[str, str]] = []  #: (cause, member id) of what may raise the epoch, since it last rose
-        self.bumps: list[Bump] = []
-        self.storm_since_us = 0
-        self.storm_times = 0
-        self.storm_causes: dict[str, int] = {}
-        self.coordinator_changes = CoordinatorChanges()
-        self.returns: dict[str, tuple[int, ...]] = {}  #: member id → times at which its client had come back after it died
-        self.succeeded: tuple[str, ...] = ()  #: ids of dead members whose client has come back
-        self.claims: dict[str, InstanceClaim] = {}
-        self.instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands
-        self.abandoned: dict[str, tuple[int, ...]] = {}  #: client → times at which the session of an id that it left behind ended
-        self.searches: dict[str, int] = {}  #: client → when it last asked for the coordinator, unless it has joined since
-        self.status_spells: dict[int, StatusSpell] = {}  #: of a Streams group
-        self.shutdowns: tuple[tuple[int, str], ...] = ()  #: (time, member id) of requests to stop the application
-        self.assignor_failures = 0  #: in a row
-        self.topic_names: dict[str, str] = {}
-        self.mixed_since_us = 0
-        self.state = "Unknown"  #: in the coordinator's own words, as far as frames show it
-        self.deleted_us = 0  #: when an administrator deleted it, unless it has begun again since
-        self.stirred_us = 0  #: when a member or a LeaveGroup last removed somebody
-        self.rebalance_events = EpochEvents()
-        self.followed_us = 0  #: since when all of its frames were captured, or since it was first seen
-        self.unseen: Unseen | None = None  #: members that a description lists
+    release: tuple[int, int] = OLDEST  #: the oldest that ``broker`` can be, by the versions that it answered
+    session_bounds: SessionBounds = SessionBounds()
+    epoch_us: int = 0
+    instances: dict[str, str] = {}  #: group.instance.id → member id of its holder
+    doubles: list[DoubleGrant] = []
+    recent: list[tuple[str, str]] = []  #: (cause, member id) of what may raise the epoch, since it last rose
+    storm_since_us: int = 0
+    storm_times: int = 0
+    storm_causes: dict[str, int] = {}
+    coordinator_changes: CoordinatorChanges = field(default_factory=CoordinatorChanges)
+    returns: dict[str, tuple[int, ...]] = {}  #: member id → times at which its client had come back after it died
+    succeeded: tuple[str, ...] = ()  #: ids of dead members whose client has come back
+    instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands
+    abandoned: dict[str, tuple[int, ...]] = {}  #: client → times at which the session of an id that it left behind ended
+    searches: dict[str, int] = {}  #: client → when it last asked for the coordinator, unless it has joined since
+    status_spells: dict[int, StatusSpell] = {}  #: of a Streams group
+    shutdowns: tuple[tuple[int, str], ...] = ()  #: (time, member id) of requests to stop the application
+    assignor_failures: int = 0  #: in a row
+    mixed_since_us: int = 0
+    state: str = "Unknown"  #: in the coordinator's own words, as far as frames show it
+    deleted_us: int = 0  #: when an administrator deleted it, unless it has begun again since
+    stirred_us: int = 0  #: when a member or a LeaveGroup last removed somebody
+    rebalance_events: EpochEvents = field(default_factory=EpochEvents)
+    followed_us: int = 0  #: since when all of its frames were captured, or since it was first seen
+    unseen: Unseen | None = None  #: members that a description lists
 
     @property
     def is_empty(self) -> bool:

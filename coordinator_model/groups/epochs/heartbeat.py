@@ -42,7 +42,7 @@ from coordinator_model.groups.events import Answered
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire import API_NAMES, ERROR_CODES, may_be_an_error
+from coordinator_model.wire import ERROR_CODES, may_be_an_error
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     FENCED_INSTANCE_ID,
@@ -78,7 +78,7 @@ def ask_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember)
     """Process a request that says nothing new. It and :func:`answer_steadily` alone leave the slow part of a group as it is."""
     events = _paused(group, exchange, member)
     member.heartbeat_us = member.last_frame_us = exchange.inv_us
-    member.last_frame = API_NAMES[exchange.api_key]
+    member.last_api = exchange.api_key
     return events
 
 
@@ -186,7 +186,7 @@ def answer_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMemb
     member.epoch_us = member.accepted_us = member.proven_us = member.paused_us = exchange.res_us
     member.accepted_asked_us = exchange.inv_us
     member.last_frame_us = max(member.last_frame_us, exchange.inv_us)
-    member.last_frame = member.last_frame or API_NAMES[exchange.api_key]
+    member.last_api = exchange.api_key if member.last_api < 0 else member.last_api
 
 
 def _note_success(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, partitions_of
+from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, partitions_of, topics_of
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 
@@ -56,7 +56,7 @@ def _read_consumer(body: Any, version: int) -> HeartbeatFacts:
         malformed = _dirty_join(timeout_ms, entries, subscribed=topics is not None or pattern is not None)
     if says_nothing and not malformed:
         return UNCHANGED
-    return HeartbeatFacts(timeout_ms, topics, pattern, partitions_of(entries), malformed, assignor=assignor)
+    return HeartbeatFacts(timeout_ms, topics, pattern, topics_of(entries), malformed, assignor=assignor)
 
 
 def _dirty_join(timeout_ms: int, entries: Any, *, subscribed: bool) -> str:
@@ -91,7 +91,7 @@ def _read_streams(body: Any, version: int) -> HeartbeatFacts:
             malformed = "it joins with tasks of its own, or without their lists"
     elif body.topology is not None and body.member_epoch > JOIN_EPOCH and not malformed:
         malformed = "it has a topology, and does not join"
-    owned = partitions_of(body.active_tasks, "subtopology_id")
+    owned = topics_of(body.active_tasks, "subtopology_id")
     topics = None
     if body.topology is not None:
         topics = tuple(sorted({topic for part in body.topology.subtopologies for topic in part.source_topics}))

@@ -6,7 +6,6 @@ which ``kinds`` reads, and in few rules. A member that uses the classic protocol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from coordinator_model.group_view import GroupView
@@ -18,7 +17,6 @@ from coordinator_model.groups.epochs import (
     descriptions,
     heartbeat,
     sessions,
-    stored,
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
@@ -30,7 +28,6 @@ from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, REQUEST_READERS
 from coordinator_model.groups.responses import error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.releases import first_release
-from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     COMMITS,
     DELETE_GROUPS,
@@ -47,10 +44,8 @@ from coordinator_model.wire.record import MirrorRecord
 _CLASSIC: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT})
 
 
-class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
+class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
     """A consumer, share or Streams group."""
-
-    __slots__ = ()
 
     # ------------------------------------------------------------------------------------------------ frames
 
@@ -75,7 +70,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
             sessions.on_request(self, exchange)
         if member is not None:
             member.last_frame_us = exchange.inv_us
-            member.last_frame = API_NAMES[api_key]
+            member.last_api = api_key
             member.actor = exchange.actor
         return events
 
@@ -210,28 +205,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember]):
         self.note_state(at_us)
         return events
 
-    # ------------------------------------------------------------------------------------------------ views and snapshots
+    # ------------------------------------------------------------------------------------------------ views
 
     def view(self, open_findings: int, partition: int, now_us: int) -> GroupView:
         return view(self, open_findings, partition, now_us)
-
-    def slow_values(self) -> list[Any]:
-        return stored.slow_values(self)
-
-    def fast_values(self) -> list[Any]:
-        return stored.fast_values(self)
-
-    def fill(self, slow_values: Sequence[Any], fast_values: Sequence[Any]) -> None:
-        if not stored.is_own(slow_values):  # written while groups of this type were only counted
-            self.incarnation = stored.incarnation_of_other(slow_values)
-            return
-        stored.fill(self, slow_values, fast_values)
-
-
-def of_kind(kind: str) -> Callable[..., EpochGroup]:
-    """Return a function that makes an empty group of this type."""
-
-    def make(name: str, cluster: str, **shared: Any) -> EpochGroup:
-        return EpochGroup(name, cluster, kind=kind, **shared)
-
-    return make

@@ -37,7 +37,7 @@ from coordinator_model.events import (
     Unheld,
 )
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, by_topic, is_join
+from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, is_join
 from coordinator_model.groups.epochs.waited_for import waited_for
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.rebalance_recorder import (
@@ -52,7 +52,7 @@ from coordinator_model.groups.rebalance_recorder import (
     TopicPartition,
     place_of,
 )
-from coordinator_model.groups.records import Exchange, Partitions, Removed
+from coordinator_model.groups.records import Exchange, Partitions, Removed, by_topic
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,

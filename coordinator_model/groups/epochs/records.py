@@ -8,12 +8,22 @@ told to give up, until it is proven or possible that it gave that up.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.records import NOBODY, AnyMember, ClientInfo, Exchange, Partitions, Refusals, Removed
+from coordinator_model.groups.records import (
+    NOBODY,
+    AnyMember,
+    ByTopic,
+    ClientInfo,
+    Exchange,
+    Partitions,
+    Refusals,
+    Removed,
+    from_topics,
+)
 from coordinator_model.settings import Settings
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import JOIN_GROUP
 
 NO_PARTITIONS: Final[Partitions] = frozenset()
@@ -28,15 +38,23 @@ def is_join(exchange: Exchange) -> bool:
     return exchange.generation == JOIN_EPOCH or exchange.api_key == JOIN_GROUP
 
 
-def partitions_of(entries: Iterable[Any] | None, name: str = "topic_id") -> Partitions | None:
+def topics_of(entries: Iterable[Any] | None, name: str = "topic_id") -> ByTopic | None:
     """Return the partitions that a message lists by topic or subtopology, None if it lists none at all."""
     if entries is None:
         return None
-    return frozenset((getattr(entry, name), number) for entry in entries for number in entry.partitions)
+    found: ByTopic = {}
+    for entry in entries:
+        found.setdefault(getattr(entry, name), []).extend(entry.partitions)
+    return found
 
 
-@dataclass(slots=True)
-class EpochMember(AnyMember):
+def partitions_of(entries: Iterable[Any] | None, name: str = "topic_id") -> Partitions | None:
+    """Return the partitions that a message lists by topic or subtopology, None if it lists none at all."""
+    listed = topics_of(entries, name)
+    return None if listed is None else from_topics(listed)
+
+
+class EpochMember(AnyMember, Stored):
     """One member id, from its first mention until it is dropped."""
 
     id: str
@@ -45,30 +63,18 @@ class EpochMember(AnyMember):
     classic: bool = False  #: it uses the classic protocol, in a group that is being migrated
     epoch: int | None = None  #: last delivered; None if that is not known
     previous: int | None = None  #: the different one delivered before
-    epoch_us: int = 0  #: response time of the delivery of ``epoch``
     epoch_frame: Evidence | None = None
     reloaded: bool = False  #: the coordinator moved since ``epoch`` was delivered
     joined_epoch: int | None = None  #: that its join returned, if no member had that id before
-    granted: Partitions | None = None  #: what it is assigned; None if that is not known
     granted_us: int = 0  #: response time of the newest addition to it
     granted_frame: Evidence | None = None
-    pending: Partitions = NO_PARTITIONS  #: what it was told to give up, and may still own
     told_us: int = 0
     told_frame: Evidence | None = None
     told_timeout_ms: int | None = None  #: its rebalance timeout at that time
-    ever: dict[tuple[str, int], int] | None = None  #: see :meth:`was_assigned`; None if that is not known
     topics: tuple[str, ...] | None = None  #: subscribed by name; None if that is not known
     pattern: str | None = None  #: None if that is not known, empty if there is none
     rebalance_timeout_ms: int | None = None
     session_timeout_ms: int | None = None  #: of a classic member; the coordinator's own setting counts for the others
-    interval_ms: int = 0  #: told by the coordinator
-    accepted_us: int = 0  #: response time of its last success
-    accepted_asked_us: int = 0  #: request time of the same
-    proven_us: int | None = None
-    last_frame_us: int = 0
-    last_frame: str = ""
-    heartbeat_us: int = 0  #: capture time of its last heartbeat request
-    paused_us: int = 0  #: response time of its last heartbeat
     removed: Removed | None = None
     removed_us: int = 0
     removed_frame: Evidence | None = None
@@ -77,24 +83,35 @@ class EpochMember(AnyMember):
     commit_refusals: Refusals | None = None
     joins: tuple[int, ...] = ()  #: response times of its last joins, unless it left between them
     rejoin_asked_us: int | None = None  #: of a classic member: first REBALANCE_IN_PROGRESS since its last JoinGroup
-    rejoin_frames: list[Evidence] = field(default_factory=list)
+    rejoin_frames: list[Evidence] = []
     empty_since_us: int = 0  #: since when it waits at the newest epoch without any partition; 0 if it does not
     changes: tuple[tuple[int, str], ...] = ()  #: (time, topics) of its last changes of subscription
     disconnected_us: int = 0
     reason: str = ""  #: heartbeats give none
     statuses: tuple[tuple[int, str], ...] = ()  #: of a Streams member: (status, detail)
-    claimed: tuple[tuple[str, int], ...] = ()  #: of earlier releases; snapshots keep its place
     leaving: bool = False  #: it asked to leave, or was named by a LeaveGroup, and has not gone on since
     throttled_until_us: int = 0  #: until when its broker told it to send nothing
-
     foreign_commits: int = 0  #: in a row, of partitions that it had given up and another owned
     stop_told_us: int = 0  #: of a Streams member: when it was told first that the application stops
-    versions: dict[int, int] = field(default_factory=dict)  #: API key → version of its last request; without Heartbeats
+    versions: dict[int, int] = {}  #: API key → version of its last request; without Heartbeats
 
-    def __post_init__(self) -> None:
-        # A snapshot stores sets as plain lists.
-        self.granted = None if self.granted is None else _as_set(self.granted)
-        self.pending = _as_set(self.pending)
+    # A snapshot stores these by topic.
+    granted: Partitions | None = None  #: what it is assigned; None if that is not known
+    pending: Partitions = NO_PARTITIONS  #: what it was told to give up, and may still own
+    ever: dict[tuple[str, int], int] | None = None  #: see :meth:`was_assigned`; None if that is not known
+
+    TIMES = ("epoch_us", "accepted_us", "accepted_asked_us", "proven_us", "last_frame_us", "heartbeat_us", "paused_us")
+    epoch_us: int = 0  #: response time of the delivery of ``epoch``
+    accepted_us: int = 0  #: response time of its last success
+    accepted_asked_us: int = 0  #: request time of the same
+    proven_us: int | None = None
+    last_frame_us: int = 0
+    heartbeat_us: int = 0  #: capture time of its last heartbeat request
+    paused_us: int = 0  #: response time of its last heartbeat
+
+    NUMBERS = ("interval_ms", "last_api")
+    interval_ms: int = 0  #: told by the coordinator
+    last_api: int = -1
 
     @property
     def is_kept_out(self) -> bool:
@@ -126,30 +143,13 @@ class EpochMember(AnyMember):
         self.rejoin_asked_us = None
 
 
-def _as_set(values: Iterable[Any]) -> Partitions:
-    if isinstance(values, frozenset):
-        return values
-    return frozenset((topic, number) for topic, numbers in values for number in numbers)
-
-
-def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """Return topic → partitions, both in order."""
-    found: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        found.setdefault(topic, []).append(number)
-    return found
-
-
-class InstanceClaim:
+class InstanceClaim(Stored):
     """Refusals of one group.instance.id in a row."""
 
-    __slots__ = ("first_us", "frames", "last_us", "times")
-
-    def __init__(self, first_us: int, times: int = 0, frames: tuple[Evidence, ...] = (), last_us: int = 0) -> None:
-        self.first_us = first_us
-        self.last_us = last_us or first_us
-        self.times = times
-        self.frames = frames
+    first_us: int
+    times: int = 0
+    frames: tuple[Evidence, ...] = ()
+    last_us: int = 0
 
 
 class InstanceUse(NamedTuple):

@@ -6,12 +6,12 @@ again, so it has as much by then, unless its topic is another one or lost record
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import client_text, request_evidence
 from coordinator_model.groups.records import Exchange, JoinFacts
+from coordinator_model.stored import Stored
 from coordinator_model.wire import CONNECT, read_member_assignment, read_metadata
 
 if TYPE_CHECKING:
@@ -60,13 +60,10 @@ class Worker(NamedTuple):
         )
 
 
-class ConfigOffsets:
+class ConfigOffsets(Stored):
     """Those of one group."""
 
-    __slots__ = ("workers",)
-
-    def __init__(self) -> None:
-        self.workers: dict[str, Worker] = {}  #: url and client → worker; who joined last comes last
+    workers: dict[str, Worker] = {}  #: url and client → worker; who joined last comes last
 
     def on_join(self, exchange: Exchange, body: JoinGroupRequest) -> None:
         """Note what a worker says in its JoinGroup."""
@@ -111,14 +108,3 @@ class ConfigOffsets:
     def is_any(self) -> bool:
         """True if a worker was behind its assignment when it joined last, or had another's address."""
         return any(worker.behind or worker.shares_us for worker in self.workers.values())
-
-    def values(self) -> list[Any]:
-        """Return plain values for :meth:`restored`."""
-        return [list(worker) for worker in self.workers.values()]
-
-    @classmethod
-    def restored(cls, values: Sequence[Any]) -> ConfigOffsets:
-        """Return what a snapshot stored."""
-        restored = cls()
-        restored.workers = {f"{worker.url} {worker.client}": worker for worker in (Worker(*known) for known in values)}
-        return restored

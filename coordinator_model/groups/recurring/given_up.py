@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.events import GroupEvent, MemberJoined
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import client_text, request_evidence
 from coordinator_model.groups.records import Exchange, JoinFacts
 from coordinator_model.groups.recurring.frames import client_of
+from coordinator_model.stored import Stored
 
 KEPT: Final = 16
 SPAN_US: Final = 900_000_000  #: those whose connection ended longer ago are dropped
@@ -32,13 +32,10 @@ class GivenUp(NamedTuple):
         return self.closed_us - self.asked_us
 
 
-class GivenUpJoins:
+class GivenUpJoins(Stored):
     """Those of one group."""
 
-    __slots__ = ("known",)
-
-    def __init__(self) -> None:
-        self.known: tuple[GivenUp, ...] = ()  #: oldest first
+    known: tuple[GivenUp, ...] = ()  #: oldest first
 
     def on_closed(self, exchange: Exchange, at_us: int) -> None:
         """Note the end of the connection on which a JoinGroup waited."""
@@ -55,14 +52,3 @@ class GivenUpJoins:
         if isinstance(event, MemberJoined) and self.known and event.client_id:  # a host alone makes no client known
             client = client_of(event)
             self.known = tuple(one._replace(again=True) if one.client == client else one for one in self.known)
-
-    def values(self) -> list[Any]:
-        """Return plain values for :meth:`restored`."""
-        return [list(one) for one in self.known]
-
-    @classmethod
-    def restored(cls, values: Sequence[Any]) -> GivenUpJoins:
-        """Return what a snapshot stored."""
-        restored = cls()
-        restored.known = tuple(GivenUp(*one) for one in values)
-        return restored

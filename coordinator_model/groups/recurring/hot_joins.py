@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import client_text, response_evidence
 from coordinator_model.groups.records import Exchange
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import COORDINATOR_MOVES, MEMBER_ID_REQUIRED, NONE
 
 KEPT: Final = 8
@@ -31,13 +31,10 @@ class Repeated(NamedTuple):
     frames: tuple[Evidence, ...]  #: the first and the last
 
 
-class HotJoins:
+class HotJoins(Stored):
     """Those of one group."""
 
-    __slots__ = ("by_connection",)
-
-    def __init__(self) -> None:
-        self.by_connection: dict[str, Repeated] = {}
+    by_connection: dict[str, Repeated] = {}
 
     def on_answer(self, exchange: Exchange, *, same_generation: bool) -> None:
         """Note the answer to a JoinGroup.
@@ -68,14 +65,3 @@ class HotJoins:
     def hot(self) -> list[Repeated]:
         """Return those that are, or were, as fast as a hot loop."""
         return [known for known in self.by_connection.values() if known.hot_us]
-
-    def values(self) -> list[Any]:
-        """Return plain values for :meth:`restored`."""
-        return [[connection, *known] for connection, known in self.by_connection.items()]
-
-    @classmethod
-    def restored(cls, values: Sequence[Any]) -> HotJoins:
-        """Return what a snapshot stored."""
-        restored = cls()
-        restored.by_connection = {connection: Repeated(*known) for connection, *known in values}
-        return restored

@@ -6,13 +6,13 @@ It stays the same process: a classic member comes back on the same connection, o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import GroupEvent, MemberEvent, MemberJoined, MemberLeft, RebalanceFinished
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.recurring.frames import frame_of
+from coordinator_model.stored import Stored
 
 KEPT: Final = 6  #: of a client
 CLIENTS_KEPT: Final = 16
@@ -28,16 +28,13 @@ class Overrun(NamedTuple):
     frame: Evidence | None
 
 
-class Overruns:
+class Overruns(Stored):
     """Of each client of one group that left and came back, the times in a row."""
 
-    __slots__ = ("clients", "left", "of", "rebalanced_us")
-
-    def __init__(self) -> None:
-        self.rebalanced_us = 0  #: when the last rebalance was over
-        self.left: dict[str, tuple[int, int, str, Evidence | None]] = {}  #: process → an overrun that is not over, without its gap
-        self.of: dict[str, tuple[Overrun, ...]] = {}  #: process → oldest first
-        self.clients: dict[str, str] = {}  #: process → client id and address
+    rebalanced_us: int = 0  #: when the last rebalance was over
+    left: dict[str, tuple[int, int, str, Evidence | None]] = {}  #: process → an overrun that is not over, without its gap
+    of: dict[str, tuple[Overrun, ...]] = {}  #: process → oldest first
+    clients: dict[str, str] = {}  #: process → client id and address
 
     def on_event(self, event: GroupEvent, shown_by: Exchange | None) -> None:
         """Note what happened in the group."""
@@ -62,20 +59,6 @@ class Overruns:
             self.clients[process] = f"{event.client_id} at {event.client_address}"
             _keep(self.of, CLIENTS_KEPT)
             self.clients = {known: client for known, client in self.clients.items() if known in self.of}
-
-    def values(self) -> list[Any]:
-        """Return plain values for :meth:`restored`."""
-        overruns = {process: list(map(list, known)) for process, known in self.of.items()}
-        return [self.rebalanced_us, {process: list(left) for process, left in self.left.items()}, overruns, self.clients]
-
-    @classmethod
-    def restored(cls, values: Sequence[Any]) -> Overruns:
-        """Return what a snapshot stored."""
-        restored = cls()
-        restored.rebalanced_us, left, overruns, restored.clients = values
-        restored.left = {process: (at_us, held_us, reason, frame) for process, (at_us, held_us, reason, frame) in left.items()}
-        restored.of = {process: tuple(Overrun(*one) for one in known) for process, known in overruns.items()}
-        return restored
 
 
 def _process_of(event: MemberEvent, shown_by: Exchange | None) -> str:

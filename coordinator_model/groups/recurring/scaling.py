@@ -10,13 +10,14 @@ leaves for its poll interval and returns, makes no cycle. Nor do clients that ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.events import GroupEvent, LostMember, MemberJoined, MemberLeft, RebalanceFinished, SightLost
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import client_named
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.recurring.frames import client_of, frame_of
+from coordinator_model.stored import Stored
 
 CYCLES_KEPT: Final = 12
 SPAN_US: Final = 3_600_000_000  #: cycles that began longer ago are dropped
@@ -32,7 +33,7 @@ class Cycle(NamedTuple):
     rose_us: int
     low: int  #: members before
     high: int  #: members with all that came
-    came: tuple[str, ...]  #: member ids, of the newest cycle only
+    came: tuple[str | None, ...]  #: member ids, of the newest cycle only
     names: tuple[str, ...]  #: client id and host
     fell_us: int = 0  #: when the first of them left; 0 while they all are members
     after: int = 0  #: members after that
@@ -41,19 +42,16 @@ class Cycle(NamedTuple):
     frames: tuple[Evidence, ...] = ()  #: a join, and a leave if its frame is known
 
 
-class Scaling:
+class Scaling(Stored):
     """Cycles of one group, as the records of its rebalances show them."""
 
-    __slots__ = ("cycles", "joined", "left", "left_frame", "left_us", "names", "size")
-
-    def __init__(self) -> None:
-        self.size = 0  #: members after the last rebalance; 0 if that is not known
-        self.cycles: tuple[Cycle, ...] = ()  #: in a row, oldest first; the last one may not have fallen yet
-        self.names: tuple[str, ...] = ()  #: clients that went, newest last
-        self.left: tuple[str, ...] = ()  #: member ids that left since the last rebalance
-        self.joined: Evidence | None = None  #: first join since the last rebalance
-        self.left_frame: Evidence | None = None  #: of the first of them
-        self.left_us = 0
+    size: int = 0  #: members after the last rebalance; 0 if that is not known
+    cycles: tuple[Cycle, ...] = ()  #: in a row, oldest first; the last one may not have fallen yet
+    names: tuple[str, ...] = ()  #: clients that went, newest last
+    left: tuple[str | None, ...] = ()  #: member ids that left since the last rebalance
+    joined: Evidence | None = None  #: first join since the last rebalance
+    left_frame: Evidence | None = None  #: of the first of them
+    left_us: int = 0
 
     # ------------------------------------------------------------------------------------------------ events
 
@@ -107,7 +105,7 @@ class Scaling:
         names = (*rising.names, *(client_of(one) for one in fresh))[-NAMES_OF_CYCLE:]
         self.cycles = (*cycles, rising._replace(high=self.size, came=came, names=names))[-CYCLES_KEPT:]
 
-    def _fall(self, left: Sequence[str], before: int) -> None:
+    def _fall(self, left: Sequence[str | None], before: int) -> None:
         last = self.cycles[-1] if self.cycles else None
         newcomers = 0 if last is None else sum(id_ in last.came for id_ in left)
         if last is None or len(left) < before - self.size or 2 * newcomers <= len(left):
@@ -148,17 +146,3 @@ class Scaling:
     def came_and_went(self, client_id: str | None, address: str) -> bool:
         """Return True if a client came and left again in one of the cycles."""
         return any(client_named(client_id, address) in cycle.names for cycle in self.over)
-
-    # ------------------------------------------------------------------------------------------------ snapshots
-
-    def values(self) -> list[Any]:
-        """Return plain values for :meth:`restored`."""
-        return [self.size, list(self.cycles), self.names, self.left, self.joined, self.left_frame, self.left_us]
-
-    @classmethod
-    def restored(cls, values: Sequence[Any]) -> Scaling:
-        """Return what a snapshot stored."""
-        scaling = cls()
-        scaling.size, cycles, scaling.names, scaling.left, scaling.joined, scaling.left_frame, scaling.left_us = values
-        scaling.cycles = tuple(Cycle(*cycle) for cycle in cycles)
-        return scaling

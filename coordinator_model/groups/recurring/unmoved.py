@@ -6,13 +6,13 @@ kept with each: connections that ended, and the reason that the client gave (KIP
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.events import GroupEvent, MemberLeft, RebalanceBegan, RebalanceFinished, SightLost
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.recurring.frames import frame_of
+from coordinator_model.stored import Stored
 
 KEPT: Final = 12
 SPAN_US: Final = 900_000_000  #: rebalances that began longer ago are dropped
@@ -37,18 +37,15 @@ class Unmoved(NamedTuple):
     frame: Evidence | None
 
 
-class UnmovedRebalances:
+class UnmovedRebalances(Stored):
     """The rebalances of one group that moved nothing, since the last one that moved something."""
 
-    __slots__ = ("began_us", "closings", "frame", "in_a_row", "left", "reason")
-
-    def __init__(self) -> None:
-        self.in_a_row: tuple[Unmoved, ...] = ()  #: oldest first
-        self.left = False  #: a member left since the last rebalance
-        self.began_us = 0
-        self.reason = ""
-        self.frame: Evidence | None = None  #: that began the rebalance which is not over
-        self.closings: tuple[tuple[int, str], ...] = ()  #: (time, client id) of connections that ended
+    in_a_row: tuple[Unmoved, ...] = ()  #: oldest first
+    left: bool = False  #: a member left since the last rebalance
+    began_us: int = 0
+    reason: str = ""
+    frame: Evidence | None = None  #: that began the rebalance which is not over
+    closings: tuple[tuple[int, str], ...] = ()  #: (time, client id) of connections that ended
 
     def on_event(self, event: GroupEvent, shown_by: Exchange | None) -> None:
         """Note what happened in the group."""
@@ -93,18 +90,3 @@ class UnmovedRebalances:
         )
         kept = [known for known in self.in_a_row if one.began_us - known.began_us <= SPAN_US]
         self.in_a_row = (*kept, one)[-KEPT:]
-
-    # ------------------------------------------------------------------------------------------------ snapshots
-
-    def values(self) -> list[Any]:
-        """Return plain values for :meth:`restored`."""
-        return [list(map(list, self.in_a_row)), self.left, self.began_us, self.reason, self.frame, list(map(list, self.closings))]
-
-    @classmethod
-    def restored(cls, values: Sequence[Any]) -> UnmovedRebalances:
-        """Return what a snapshot stored."""
-        restored = cls()
-        in_a_row, restored.left, restored.began_us, restored.reason, restored.frame, closings = values
-        restored.in_a_row = tuple(Unmoved(*one) for one in in_a_row)
-        restored.closings = tuple((at_us, client) for at_us, client in closings)
-        return restored

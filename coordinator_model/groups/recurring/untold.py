@@ -6,8 +6,7 @@ long as the phase lasted. That it lives shows what it sends next, which is refus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.events import (
     GroupEvent,
@@ -21,6 +20,7 @@ from coordinator_model.events import (
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.recurring.frames import client_of, frame_of
+from coordinator_model.stored import Stored
 
 KEPT: Final = 16
 TOLD_KEPT: Final = 256
@@ -45,16 +45,13 @@ class CameBack(NamedTuple):
     frame: Evidence | None
 
 
-class Untold:
+class Untold(Stored):
     """Those of one group."""
 
-    __slots__ = ("back", "began_us", "dropped", "told")
-
-    def __init__(self) -> None:
-        self.began_us = 0  #: when the newest rebalance began
-        self.told: tuple[str, ...] = ()  #: member ids that were told of it
-        self.dropped: tuple[Dropped, ...] = ()
-        self.back: tuple[CameBack, ...] = ()
+    began_us: int = 0  #: when the newest rebalance began
+    told: tuple[str, ...] = ()  #: member ids that were told of it
+    dropped: tuple[Dropped, ...] = ()
+    back: tuple[CameBack, ...] = ()
 
     def on_event(self, event: GroupEvent, shown_by: Exchange | None) -> None:
         """Note what happened in the group."""
@@ -81,17 +78,3 @@ class Untold:
                 kept = [known for known in self.back if event.at_us - known.back_us <= SPAN_US]
                 self.back = (*kept, CameBack(one, event.at_us, frame_of(event, shown_by, "asks to join")))[-KEPT:]
                 return
-
-    def values(self) -> list[Any]:
-        """Return plain values for :meth:`restored`."""
-        back = [[list(one.dropped), one.back_us, one.frame] for one in self.back]
-        return [self.began_us, self.told, list(map(list, self.dropped)), back]
-
-    @classmethod
-    def restored(cls, values: Sequence[Any]) -> Untold:
-        """Return what a snapshot stored."""
-        restored = cls()
-        restored.began_us, restored.told, dropped, back = values
-        restored.dropped = tuple(Dropped(*one) for one in dropped)
-        restored.back = tuple(CameBack(Dropped(*one), back_us, frame) for one, back_us, frame in back)
-        return restored

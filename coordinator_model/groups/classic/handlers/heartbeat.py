@@ -15,7 +15,6 @@ from coordinator_model.groups.events import SLOW_US, ToldToRejoin
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     HEARTBEAT,
@@ -52,7 +51,7 @@ def ask_steadily(group: ClassicGroup, exchange: Exchange, member: Member) -> tup
     """Process a request that says nothing new. It and :func:`answer_steadily` alone leave the slow part of a group as it is."""
     _note_pace(member, exchange.inv_us)
     member.last_frame_us = exchange.inv_us
-    member.last_frame = API_NAMES[HEARTBEAT]
+    member.last_api = HEARTBEAT
     return NOTHING
 
 

@@ -300,7 +300,7 @@ def _adopt_joiner(group: ClassicGroup, exchange: Exchange, body: Any, newest: Ge
     member.frames_after_fence = 0
     member.leaving = False
     member.last_frame_us = max(member.last_frame_us, exchange.res_us)
-    member.last_frame = member.last_frame or "JoinGroup"
+    member.last_api = JOIN_GROUP if member.last_api < 0 else member.last_api
     group.prove(member, exchange)
     if exchange.instance_id is not None:
         member.instance_id = exchange.instance_id

@@ -10,7 +10,6 @@ slower connection may explain it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.groups.classic import assignment_checks
@@ -46,6 +45,7 @@ from coordinator_model.groups.classic.trackers.plans import (
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
     INCONSISTENT_GROUP_PROTOCOL,
     JOIN_GROUP,
@@ -131,8 +131,7 @@ class Failed(NamedTuple):
 # ---------------------------------------------------------------------------------------------------- facts
 
 
-@dataclass(slots=True)
-class Assignments:
+class Assignments(Stored):
     """Assignment and protocol facts of one group."""
 
     plan: Plan | None = None
@@ -140,17 +139,17 @@ class Assignments:
     since_us: int = 0  #: first JoinGroup or SyncGroup frame since the last gap
     rooted: bool = False  #: the group has been captured since then, so further generations are captured from their completion
     incarnation: int = 1
-    newcomers: dict[str, bool] = field(default_factory=dict)  #: ids issued with MEMBER_ID_REQUIRED that are in an open JoinGroup
+    newcomers: dict[str, bool] = {}  #: ids issued with MEMBER_ID_REQUIRED that are in an open JoinGroup
     suspects: tuple[Suspect, ...] = ()
     flaws: AssignmentErrors | None = None  #: of the newest plan submitted
-    topics: dict[str, int] = field(default_factory=dict)  #: topic → known number of partitions
+    topics: dict[str, int] = {}  #: topic → known number of partitions
     unowned: tuple[tuple[str, int, int], ...] = ()  #: topic, partition, since when
     strange: tuple[Strange, ...] = ()
-    refused: dict[str, int] = field(default_factory=dict)  #: client → consecutive refusals for lack of a common protocol
+    refused: dict[str, int] = {}  #: client → consecutive refusals for lack of a common protocol
     mixed_since_us: int = 0  #: since when the group has members of both protocols (KIP-848 migration); 0 if it has not
-    shrunk: dict[str, int] = field(default_factory=dict)
+    shrunk: dict[str, int] = {}
     #: topic → partitions in the newest plan, if it leaves out only the last ones, which may no longer exist
-    wanted: dict[str, Wanted] = field(default_factory=dict)  #: topics that members subscribe to; empty if that is not known
+    wanted: dict[str, Wanted] = {}  #: topics that members subscribe to; empty if that is not known
 
     def __post_init__(self) -> None:
         # A snapshot stores these as plain values.

@@ -8,21 +8,20 @@ seen in mid-life become known; the handler adopts them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.events import State
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.records import ExchangeKey
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import DESCRIBE_GROUPS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from coordinator_model.groups.classic.data import GroupData
-    from coordinator_model.groups.records import Exchange, ExchangeKey, Generation
+    from coordinator_model.groups.records import Exchange, Generation
 
 API_KEYS: Final = frozenset({DESCRIBE_GROUPS})
 INSTANCES_SINCE: Final = 4  #: version of DescribeGroups that names instance ids (KIP-345)
@@ -64,8 +63,7 @@ class DescribedOtherwise(NamedTuple):
     differences: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class Descriptions:
+class Descriptions(Stored):
     """The newest description of one group."""
 
     newest: Description | None = None
@@ -98,19 +96,6 @@ class Descriptions:
 
     def on_gap(self, group: GroupData) -> None:  # noqa: ARG002
         self.newest = self.asked = None
-
-    def values(self) -> list[Any]:
-        """Return plain values for a snapshot."""
-        return [] if self.newest is None and self.asked is None else [self.newest, self.asked]
-
-    @classmethod
-    def restored(cls, stored: Sequence[Any]) -> Self:
-        """Return what :meth:`values` stored."""
-        newest, asked = stored or (None, None)
-        if newest is not None:
-            description = Description(*newest)
-            newest = description._replace(members=tuple(DescribedMember(*member) for member in description.members))
-        return cls(newest, asked)
 
 
 def _contradicted(group: GroupData, described: Description) -> tuple[Event, ...]:

@@ -8,7 +8,6 @@ proved to be in the log. *A frame that was not captured explains anything*: memb
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -59,6 +58,7 @@ from coordinator_model.groups.records import (
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.releases import BrokerVersion
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     FENCED_INSTANCE_ID,
@@ -89,25 +89,24 @@ FRESH_KEPT: Final = 64
 _GONE_KEPT: Final = 32  # with as many removed members as a group keeps, an unknown id may be a dropped one
 
 
-@dataclass(slots=True)
-class MemberIdentity:
+class MemberIdentity(Stored):
     """Facts of one group about ids, issued generations and suspected refusals."""
 
     alert: bool = False  #: True while successes must be checked too
     incarnation: int = 1
-    broker_version: BrokerVersion = field(default_factory=BrokerVersion)
+    broker_version: BrokerVersion = BrokerVersion()
     highest: int = -1  #: highest generation of any JoinGroup success so far, across incarnations
     born_us: int | None = None  #: when the group began at generation 1, if no frame was lost and no failover happened since
     handed_out: tuple[int, ...] = ()  #: CRC-32 of the ids issued with MEMBER_ID_REQUIRED since then
     doubts: tuple[SuspectedRefusal, ...] = ()
-    ahead: dict[str, Ahead] = field(default_factory=dict)  #: by member id
+    ahead: dict[str, Ahead] = {}  #: by member id
     odd: tuple[ExchangeKey, ...] = ()  #: open requests whose instance id is not their member's
     fresh: tuple[int, tuple[str, ...]] | None = None  #: a generation whose leader has not synced, and its members
     lost: tuple[int, tuple[str, ...]] | None = None  #: the same, of the incarnation before: it was never written to the log
     skip: Skip | None = None
     lone: tuple[tuple[ExchangeKey, int, bool], ...] = ()
     #: static members' returns to a settled group: (request, generation then, whether REBALANCE_IN_PROGRESS was answered since)
-    refused_leaves: dict[str, int] = field(default_factory=dict)
+    refused_leaves: dict[str, int] = {}
 
     # ------------------------------------------------------------------------------------------------ frames
 

@@ -9,8 +9,9 @@ name thousands of partitions*: of one generation, only the first 256 positions a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from coordinator_model.groups.classic.assignment_checks import read_assignment
 from coordinator_model.groups.classic.trackers.commits import (
@@ -36,6 +37,7 @@ from coordinator_model.groups.committed_offsets import (
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Generation, Refusals, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
     COMMITS,
     JOIN_GROUP,
@@ -123,25 +125,24 @@ class Unfenced(NamedTuple):
 # ---------------------------------------------------------------------------------------------------- tracker
 
 
-@dataclass(slots=True)
-class Offsets:
+class Offsets(Stored):
     """Offset facts of one group."""
 
     generation: int | None = None  #: of the positions
     committers: tuple[str, ...] = ()  #: instance id or member id
-    committed: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    committed: dict[str, dict[int, tuple[int, int]]] = {}
     #: topic → partition → (index of the committer, offset); -1 for an offset that is not decided
     kept: int = 0
-    holdings: dict[str, Holding] = field(default_factory=dict)
-    refused: dict[str, Refusals] = field(default_factory=dict)  #: by member id, since its last JoinGroup or accepted commit
-    rejected: dict[str, tuple[int, int]] = field(default_factory=dict)  #: committer → (error, times in a row)
-    let_in: dict[str, SimpleCommit] = field(default_factory=dict)  #: by committer: accepted without identity
-    turned_away: dict[str, SimpleCommit] = field(default_factory=dict)  #: by committer: refused without identity
+    holdings: dict[str, Holding] = {}
+    refused: dict[str, Refusals] = {}  #: by member id, since its last JoinGroup or accepted commit
+    rejected: dict[str, tuple[int, int]] = {}  #: committer → (error, times in a row)
+    let_in: dict[str, SimpleCommit] = {}  #: by committer: accepted without identity
+    turned_away: dict[str, SimpleCommit] = {}  #: by committer: refused without identity
     joins_out: int = (
         0  #: JoinGroup requests without a response since the generation was proven, including those of ended connections
     )
     unrest_us: int = 0  #: capture time of the last request that may have ended the wait for the assignment
-    set_back: dict[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
+    set_back: dict[str, tuple[tuple[str, int, int], ...]] = {}
     #: member id → (topic, partition, offset before) of positions that it moved back and not yet forward again
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
@@ -200,8 +201,8 @@ class Offsets:
                     and other.member_id == exchange.member_id
                     and other.actor.connection != exchange.actor.connection
                 ):
-                    other.facts = other.facts._replace(overlaps=True)
-                    exchange.facts = exchange.facts._replace(overlaps=True)
+                    other.facts = replace(other.facts, overlaps=True)
+                    exchange.facts = replace(exchange.facts, overlaps=True)
         elif exchange.api_key == TXN_OFFSET_COMMIT and exchange.api_version >= 3 and exchange.generation < 0 and body.topics:
             return (Unfenced(exchange, body.transactional_id),)
         return NOTHING

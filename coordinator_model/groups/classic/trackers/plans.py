@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from hashlib import blake2s
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,6 +12,7 @@ from coordinator_model.groups.classic.assignment_checks import (
     Subscription,
 )
 from coordinator_model.groups.records import ClientInfo, JoinFacts, SyncFacts, host_of
+from coordinator_model.stored import Stored
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
@@ -59,8 +59,7 @@ class Strange(NamedTuple):
     frame: Evidence
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Stored):
     """The plan of a generation."""
 
     generation: int
@@ -73,7 +72,7 @@ class Plan:
     offers: dict[str, Subscription | None] | None = None  #: from the leader's response until it submits the plan
     submitted: bool = False
     blank: bool = False  #: nothing was submitted, although members subscribe to a topic that has partitions
-    entries: dict[bytes, bytes] = field(default_factory=dict)
+    entries: dict[bytes, bytes] = {}
     #: hash of member or instance id → concatenated digests of what was submitted for it
 
 

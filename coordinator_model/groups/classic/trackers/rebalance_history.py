@@ -37,7 +37,6 @@ from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import AbandonedRequest, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     FIND_COORDINATOR,
@@ -199,7 +198,7 @@ class RebalanceHistory:
             member = group.members[member_id] = Member(member_id)
         if not exchange.member_id and not member.last_frame:
             member.actor, member.disconnected_us = exchange.actor, exchange.connection_closed_us or exchange.res_us
-            member.last_frame, member.last_frame_us = API_NAMES[JOIN_GROUP], exchange.inv_us
+            member.last_api, member.last_frame_us = JOIN_GROUP, exchange.inv_us
             _note_abandoned(member, self._abandoned(exchange, member.disconnected_us))
 
     def on_gap(self, group: GroupData) -> None:

@@ -5,7 +5,6 @@ Successful heartbeats arrive here only if a number is unusual. What all of them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
@@ -15,6 +14,7 @@ from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import PREPARING
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
     FIND_COORDINATOR,
     HEARTBEAT,
@@ -102,18 +102,15 @@ class SessionRefused(NamedTuple):
     exchange: Exchange
 
 
-@dataclass(slots=True)
-class Sessions:
+class Sessions(Stored):
     """Unusual facts about the sessions of one group."""
 
-    left: dict[str, Left] = field(default_factory=dict)  #: connection → the member that left on it and has not closed it yet
+    left: dict[str, Left] = {}  #: connection → the member that left on it and has not closed it yet
     slow_since_us: int = 0
     slow_times: int = 0  #: slow responses since then
-    pauses: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    pauses: dict[str, tuple[tuple[int, int], ...]] = {}
     #: member id → (end, microseconds) of its latest pauses that nearly ended its session
-    returns: dict[str, tuple[int, ...]] = field(
-        default_factory=dict
-    )  #: member id → times at which its client came back after a crash
+    returns: dict[str, tuple[int, ...]] = {}  #: member id → times at which its client came back after a crash
     succeeded: tuple[str, ...] = ()  #: ids whose process ended without a LeaveGroup, and whose client has come back since
     searches: tuple[tuple[str | None, str, int, int], ...] = ()
     #: client id, host and time of each client's last FindCoordinator, and when its connection had its last answer before; 0 if none
