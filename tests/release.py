@@ -1,7 +1,7 @@
 """What a release has to hold, tried from a clean clone: ``make release-check``.
 
 A wheel and an sdist are built. Each is installed into an empty environment, without Java and Spark, and replays a capture there. The model
-alone needs nothing but msgpack. The software bill of materials (CycloneDX) of the whole monitor comes from the lock. If the commit
+alone needs nothing but msgspec. The software bill of materials (CycloneDX) of the whole monitor comes from the lock. If the commit
 has a tag, it is the version's, and the changelog has a section for it.
 
 The files stay in ``dist/``.
@@ -103,17 +103,17 @@ def try_package(package: Path, folder: Path) -> str:
 
 
 def try_model(wheel: Path, folder: Path) -> str:
-    """The model is imported alone, beside nothing but msgpack."""
+    """The model is imported alone, beside nothing but msgspec."""
     environment = folder / "model"
     run(sys.executable, "-m", "venv", environment)
-    run(environment / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "msgpack", "msgspec")
+    run(environment / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "msgspec")
     with zipfile.ZipFile(wheel) as archive:
         members = [name for name in archive.namelist() if name.startswith("coordinator_model/")]
         archive.extractall(folder / "alone", members)
     modules = [name[:-3].replace("/", ".").removesuffix(".__init__") for name in members if name.endswith(".py")]
     asked = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
     run(environment / "bin/python", "-c", asked, *modules, cwd=folder / "alone")
-    return f"{len(modules)} modules, msgpack alone"
+    return f"{len(modules)} modules, msgspec alone"
 
 
 def bill_of_materials(folder: Path) -> str:

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("coordinator_model", "streaming")
 
-MODEL_MAY_IMPORT = {"coordinator_model", "msgpack", "msgspec"}
+MODEL_MAY_IMPORT = {"coordinator_model", "msgspec"}
 """Beside the standard library."""
 
 NO_IO = {"asyncio", "logging", "os", "pathlib", "socket", "subprocess", "threading", "time"}

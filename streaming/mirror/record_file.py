@@ -6,20 +6,16 @@ behind it and reports a finding, and a replay of the same records must report th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import msgpack
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator_model.wire.record import MirrorRecord, RecordError, unpack_record
-from coordinator_model.wire.recording import MAGIC
+from coordinator_model.wire.recording import MAGIC, CutShortError, Row, pack_row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
     from streaming.mirror.pcap.files import Source
-
-_LARGEST_RECORD: Final = 128 * 2**20
 
 
 class Unreadable(NamedTuple):
@@ -36,13 +32,12 @@ class RecordFile:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._pack = msgpack.Packer().pack
         self.records = 0
         stream.write(MAGIC)
 
     def write(self, *, partition: int, offset: int, key: bytes | None, value: bytes | None, envelope: bytes | None) -> None:
         """Append one record; ``envelope`` is its ``mirror`` header, None if it has none."""
-        self._stream.write(self._pack((partition, offset, key, value, envelope)))
+        self._stream.write(pack_row((partition, offset, key, value, envelope)))
         self.records += 1
 
 
@@ -57,34 +52,20 @@ def records(source: Source, damage: Callable[[str], None]) -> Iterator[MirrorRec
     :param damage: called with half a sentence that says why reading ended before the file did.
     """
     source.read(len(MAGIC))
-    unpacker = msgpack.Unpacker(max_buffer_size=_LARGEST_RECORD)
-    number = fed = whole = 0
+    whole = 0
     try:
-        while chunk := source.more():
-            unpacker.feed(chunk)
-            fed += len(chunk)
-            for fields in unpacker:
-                number += 1
-                whole = unpacker.tell()
-                yield _record(fields)
-    except _NotARecordError:
-        damage(f"is damaged: record {number} is none")
-    except Exception as error:  # msgpack raises half a dozen unrelated types on bad bytes
-        damage(f"is damaged behind record {number:,} ({error or type(error).__name__})")
-    else:
-        if whole != fed:
-            damage(f"ends in the middle of a record, behind {number:,} whole ones")
+        for row in rows(source.more):
+            whole += 1
+            yield _record(row)
+    except CutShortError:
+        damage(f"ends in the middle of a record, behind {whole:,} whole ones")
+    except Exception as error:  # a damaged archive raises half a dozen unrelated types
+        damage(f"is damaged behind record {whole:,} ({error or type(error).__name__})")
 
 
-class _NotARecordError(Exception):
-    pass
-
-
-def _record(fields: Any) -> MirrorRecord | Unreadable:
-    match fields:
-        case [int(partition), int(offset), bytes() | None as key, bytes() | None as value, bytes() | None as envelope]:
-            try:
-                return unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
-            except RecordError as error:
-                return Unreadable(partition, offset, None if key is None else key.decode(errors="replace"), str(error))
-    raise _NotARecordError
+def _record(row: Row) -> MirrorRecord | Unreadable:
+    partition, offset, key, value, envelope = row
+    try:
+        return unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
+    except RecordError as error:
+        return Unreadable(partition, offset, None if key is None else key.decode(errors="replace"), str(error))

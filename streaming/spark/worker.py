@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import msgpack
+import msgspec
 import pandas as pd
 import pyarrow as pa
 
@@ -188,6 +188,7 @@ class Replay:
 
 
 _COMPRESSION: Final = pa.Codec("zstd", compression_level=1)
+_decode: Final = msgspec.msgpack.Decoder(dict[int, bytes]).decode
 
 
 def packed(snapshots: Mapping[int, bytes]) -> bytes:
@@ -196,7 +197,7 @@ def packed(snapshots: Mapping[int, bytes]) -> bytes:
     In ASCII: Spark hands the state to Python as text, which takes a multiple of the time for any other bytes. Compression takes away what
     base64 adds.
     """
-    return base64.b64encode(_COMPRESSION.compress(msgpack.packb(snapshots), asbytes=True))
+    return base64.b64encode(_COMPRESSION.compress(msgspec.msgpack.encode(snapshots), asbytes=True))
 
 
 def unpacked(state: bytes) -> dict[int, bytes]:
@@ -206,10 +207,9 @@ def unpacked(state: bytes) -> dict[int, bytes]:
     """
     try:
         stored = pa.BufferReader(base64.b64decode(state, validate=True))
-        snapshots: dict[int, bytes] = msgpack.unpackb(pa.CompressedInputStream(stored, "zstd").read(), strict_map_key=False)
+        return _decode(pa.CompressedInputStream(stored, "zstd").read())
     except (ValueError, OSError) as error:
         raise SnapshotError(f"no state of a lane: {error}") from None
-    return snapshots
 
 
 def _status_due(live: _Live) -> _Status | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 
-import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.msgpack import encode as packb
 
 from coordinator_model.wire.record import RecordError
 from coordinator_model.wire.recording import MAGIC, pack_record, read_recording
@@ -33,10 +33,13 @@ def test_any_bytes_are_read_or_refused(raw):
     [
         (b"", "not a file of mirror records"),
         (b"something else altogether, longer than that", "not a file of mirror records"),
-        (MAGIC + msgpack.packb([1, 2]), "record 1: not an array of partition, offset, key, value and envelope"),
-        (MAGIC + msgpack.packb([0, 0, b"g", b"", b"\xc1"]), "record 1: record header 'mirror' is not msgpack"),
-        (MAGIC + b"\xc1", "record 1: not msgpack"),
-        (MAGIC + msgpack.packb([0, 0, b"g", b"x" * 50, b""])[:-9], "record 1 is cut short"),
+        (MAGIC + packb([1, 2]), "record 1: not an array of partition, offset, key, value and envelope"),
+        (MAGIC + packb([0, 0, b"g", b"", b"\xc1"]), "record 1: record header 'mirror' is not msgpack"),
+        (MAGIC + b"\xc1", "record 1: not an array of partition, offset, key, value and envelope"),
+        (MAGIC + packb(["0", 0, b"g", b"", b""]), "record 1: not an array of partition, offset, key, value and envelope"),
+        (MAGIC + packb([b"0", 0, b"g", b"", b""]), "record 1: Expected `int`, got `bytes`"),
+        (MAGIC + packb([0, 0, b"g", b"", b""])[:-2] + b"\xc6\xff\xff\xff\xff", "record 1: a field of 4,294,967,295 bytes"),
+        (MAGIC + packb([0, 0, b"g", b"x" * 50, b""])[:-9], "record 1 is cut short"),
     ],
 )
 def test_what_is_refused(raw, sentence):
