@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from streaming.config.settings import MonitorConfig
 
 
-_KEPT: Final = ("monitor.json", checkpoint.FINDINGS, checkpoint.QUALITY, "models", "seeds")
-"""The last two are of earlier releases."""
+_KEPT: Final = ("monitor.json", checkpoint.FINDINGS, checkpoint.QUALITY)
 _PUT_AWAY: Final = "before-"
 _BEING_MADE: Final = "migrating"
 
@@ -136,10 +135,10 @@ def _description(folder: Path, about: dict[str, Any]) -> Table:
     table = Table.grid(padding=(0, 2))
     for name, value in (
         ("checkpoint", folder),
-        ("mirror topic", f"{about.get('mirror_topic')} ({about.get('topic_id')}) of cluster {about.get('cluster_id')}"),
-        ("written by", f"release {about.get('release')}, Spark {about.get('spark', 'unknown')}"),
-        ("formats", f"checkpoint {about.get('format')}, snapshots {about.get('snapshot_format', 1)}"),
-        ("partitions", f"{about.get('partitions', 'unknown')} of the mirror, job.lanes = {about.get('lanes', 1)}"),
+        ("mirror topic", f"{about['mirror_topic']} ({about['topic_id']}) of cluster {about['cluster_id']}"),
+        ("written by", f"release {about['release']}, Spark {about['spark']}"),
+        ("formats", f"checkpoint {about['format']}, snapshots {about['snapshot_format']}"),
+        ("partitions", f"{about['partitions']} of the mirror, job.lanes = {about['lanes']}"),
         (
             "read to",
             ", ".join(f"{partition}: {offset:,}" for partition, offset in sorted(checkpoint.read_to(folder).items())) or "-",

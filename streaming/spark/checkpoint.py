@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     AFolder = TypeVar("AFolder", bound="Folder")
 
-FORMAT: Final = 6
+FORMAT: Final = 1
 """Raised when the query's state has other columns, or other keys: only a migration can then read that of an earlier release."""
 
 RESET: Final = "rebalance-monitor checkpoint reset"
@@ -46,7 +46,6 @@ _ABOUT: Final = "monitor.json"
 _LOCK: Final = "lock"
 _LOCK_WAIT_S: Final = 20.0
 _LOG_VERSIONS: Final = ("v1", "v2")
-_FIRST_SPARK: Final = "4.2.0"  # of the releases that did not write it down
 
 
 class Folder(Protocol):
@@ -115,10 +114,9 @@ def check(folder: Folder, mirror: Mirror, *, lanes: int) -> list[str]:
             notes.append(f"the checkpoint {folder} holds nothing that was committed: it is begun anew")
             found = wanted
         _compare(folder, found, wanted)
-        if _line(spark := found.get("spark", _FIRST_SPARK)) != _line(wanted["spark"]):
+        if _line(spark := found["spark"]) != _line(wanted["spark"]):
             notes.append(f"the checkpoint {folder} was written by Spark {spark}; Spark {wanted['spark']} continues it")
-        before = found.get("partitions", mirror.partitions)
-        if before != mirror.partitions:
+        if (before := found["partitions"]) != mirror.partitions:
             notes.append(f"the mirror topic {mirror.topic} {repartitioned(before, mirror.partitions)}")
     for query in (*lanes_in(folder), folder / QUALITY):
         _check_query(folder, query)
@@ -142,6 +140,11 @@ def about_now(mirror: Mirror, *, lanes: int) -> dict[str, Any]:
     }
 
 
+_WRITTEN: Final = frozenset(
+    {"format", "snapshot_format", "release", "spark", "mirror_topic", "topic_id", "cluster_id", "partitions", "lanes"}
+)
+
+
 def about(folder: Folder) -> dict[str, Any] | None:
     """What ``monitor.json`` says; None if nothing was ever written there.
 
@@ -155,6 +158,8 @@ def about(folder: Folder) -> dict[str, Any] | None:
     found = _read_json(folder, file)
     if not isinstance(found, dict):
         raise _corrupt(folder, file, "is not an object")
+    if missing := _WRITTEN - found.keys():
+        raise _corrupt(folder, file, f"does not say its {min(missing)}")
     return found
 
 
@@ -188,14 +193,14 @@ def belongs_to(folder: Folder, found: dict[str, Any], wanted: dict[str, Any]) ->
     :raises SetupError: when it is not a checkpoint of this job, or of a newer release.
     """
     for key, remedy in _BELONGS_TO.items():
-        if found.get(key) != wanted[key]:
+        if found[key] != wanted[key]:
             raise SetupError(
-                f"the checkpoint {folder} was written for {key} {found.get(key)}, not {wanted[key]}: {remedy}, or run {RESET}"
+                f"the checkpoint {folder} was written for {key} {found[key]}, not {wanted[key]}: {remedy}, or run {RESET}"
             )
     for key in ("format", "snapshot_format"):
-        if found.get(key, 1) > wanted[key]:
+        if found[key] > wanted[key]:
             raise SetupError(
-                f"the checkpoint {folder} was written by release {found.get('release')} ({key} {found[key]}; this is release "
+                f"the checkpoint {folder} was written by release {found['release']} ({key} {found[key]}; this is release "
                 f"{wanted['release']}, which reads up to {wanted[key]}): install that release or a newer one, or run {RESET}"
             )
 
@@ -220,21 +225,21 @@ def _begins_anew(folder: Folder, found: dict[str, Any], wanted: dict[str, Any]) 
 
 def must_migrate(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
     """Why Spark cannot go on from a checkpoint although the models can, with what else may be done; None if it can."""
-    if found.get("format") != wanted["format"]:
-        before = found.get("release")
+    if found["format"] != wanted["format"]:
+        before = found["release"]
         which = f"release {before}" if before != wanted["release"] else f"the earlier build of release {before}"
-        return f"was written in format {found.get('format')}, not {wanted['format']}: install {which} again"
+        return f"was written in format {found['format']}, not {wanted['format']}: install {which} again"
     if not can_continue(found, wanted):
-        spark = found.get("spark", _FIRST_SPARK)
+        spark = found["spark"]
         return f"was written by Spark {spark}, and Spark {wanted['spark']} is older: install pyspark {spark} again"
-    if found.get("lanes") != wanted["lanes"]:
-        return f"was written with job.lanes = {found.get('lanes')}, not {wanted['lanes']}: set it back"
+    if found["lanes"] != wanted["lanes"]:
+        return f"was written with job.lanes = {found['lanes']}, not {wanted['lanes']}: set it back"
     return None
 
 
 def can_continue(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Whether the Spark of today reads what the Spark of then wrote: a newer line does, and each patch release of one line."""
-    return _line(wanted["spark"]) >= _line(found.get("spark", _FIRST_SPARK))
+    return _line(wanted["spark"]) >= _line(found["spark"])
 
 
 def _line(spark: str) -> tuple[int, int]:
@@ -248,10 +253,8 @@ def of_lane(folder: AFolder, lane: int) -> AFolder:
 
 
 def lanes_in(folder: AFolder) -> list[AFolder]:
-    """Where the queries that ran have their checkpoints. Before format 4 there was one, without a folder of its own."""
-    findings = folder / FINDINGS
-    lanes = sorted((lane for lane in findings.glob("*") if lane.name.isdigit()), key=lambda lane: int(lane.name))
-    return lanes or ([findings] if findings.exists() else [])
+    """Where the queries that ran have their checkpoints."""
+    return sorted((lane for lane in (folder / FINDINGS).glob("*") if lane.name.isdigit()), key=lambda lane: int(lane.name))
 
 
 def read_to(folder: Folder) -> dict[int, int]:

@@ -21,9 +21,6 @@ from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
-from coordinator_model.groups.recurring.recurring import Recurring
 from coordinator_model.wire.record import MirrorRecord
 from streaming.cli import app
 from streaming.demo.broker import Broker
@@ -99,13 +96,6 @@ def upgraded(request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: p
 def test_it_goes_on_where_the_earlier_release_stopped(upgraded: Any) -> None:
     monitor, story = upgraded
     assert checkpoint.read_to(monitor.checkpoint) == story.ends
-    about = checkpoint.about(monitor.checkpoint)
-    assert about is not None
-    if about["format"] < checkpoint.FORMAT:
-        monitor.start()
-        assert monitor.process.wait(START_UP_S) == 2
-        assert monitor.has_said(f"was written in format {about['format']}, not {checkpoint.FORMAT}")
-        migrate(monitor)
     found = story.tell(TOLD[FIRST:SECOND])
     monitor.start().wait_until_read(story.ends)
     wait_for(lambda: monitor.model_findings() == found, "it has found what the model finds in what is new", START_UP_S)
@@ -125,7 +115,7 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
     (carried,) = snapshots_in(monitor.checkpoint)
     for model in story.models:
         restored = Coordinator.restore(carried[model.partition], settings=SETTINGS)
-        assert as_known_then(restored) == as_known_then(model)
+        assert alone(restored) == alone(model)
     before = monitor.model_findings()
     found = story.tell(TOLD[SECOND:])
     monitor.start().wait_until_read(story.ends)
@@ -133,39 +123,6 @@ def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(up
     counters = [told["counters"] for told in monitor.status()]
     assert not any({"missing records", "repeated records"} & set(counted) for counted in counters)
     assert monitor.stop() == 0
-
-
-def as_known_then(model: Coordinator) -> dict[str, Any]:
-    """The state of a model without what earlier releases did not note.
-
-    That is since when a member is idle, when its SyncGroup was answered (it was asked, then), its topics and the versions that it speaks,
-    what members subscribe to, how large subscriptions and assignments are, what events and their rates are made of, what recurs, costs, who
-    else began a rebalance, which node a lost coordinator was, and which generation a broker had. Nor with the words of findings, which are
-    those of the release that opened them.
-    """
-    model.counters.costs.clear()
-    for key in model.groups:
-        group, open_findings = model.groups.opened(key)
-        for member in group.members.values():
-            member.idle_since_us = member.synced_us = 0
-            member.topics = b""
-            member.versions.clear()
-        for generation in group.generations:
-            generation.subscription_bytes = generation.assignment_bytes = 0
-        for finding in open_findings.open.values():
-            finding.observed = ""
-        group.rebalance_events = RebalanceEvents()
-        if isinstance(group, ClassicGroup):
-            group.assignments.wanted = {}
-            history = group.rebalance_history
-            history.also, history.rebalances = (), tuple(one._replace(also=()) for one in history.rebalances)
-        group.recurring = Recurring()
-        changes = group.coordinator_changes
-        changes.lost = changes.lost and changes.lost._replace(node_id="")
-        changes.tenures = {broker: term._replace(generation=-1) for broker, term in changes.tenures.items()}
-        group.slow_changed = True
-        model.groups.mark(key)
-    return {name: value for name, value in alone(model).items() if name != "events"}
 
 
 def migrate(monitor: MonitorProcess) -> None:
