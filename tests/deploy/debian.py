@@ -1,8 +1,9 @@
 """Both commands of the README on a bare Debian: ``python -m tests.deploy.debian``, as root, 25 minutes on two cores.
 
 Needs mmdebstrap, git and unshare (util-linux). It makes a root of trixie with what the README asks for and nothing else, clones the commit
-that is checked out, and runs ``make demo`` and ``make test`` there as an ordinary user, with /proc, /dev and /dev/pts mounted. Arguments
-are other targets of make: ``setup`` only builds the environment.
+that is checked out, and runs ``make demo`` and ``make test`` there as an ordinary user, with /proc, /dev and /dev/pts mounted. Process 1
+there is ``su``, which collects no orphans, as in a container without an init. Arguments are other targets of make: ``setup`` only builds the
+environment.
 
 Machines without a way out have mirrors and certificates of their own: what this one's apt and pip use is used inside, too.
 """
