@@ -98,8 +98,22 @@ class RequestLogReader:
 
     def read(self, logs: Sequence[Iterator[Told]]) -> None:
         """Read logs to their ends (:meth:`told_in`); several are merged by the times of their lines."""
-        for told in merge(*logs, key=lambda told: told.at_us):
+        for told in self._once(merge(*logs, key=lambda told: told.at_us)):
             self.take(told)
+
+    def _once(self, lines: Iterator[Told]) -> Iterator[Told]:
+        """Pass on each line once: the same file may have been given twice, under two names."""
+        at_us, met = 0, set[Told]()
+        for told in lines:
+            if told.at_us != at_us:
+                at_us = told.at_us
+                met.clear()
+            if isinstance(told, Logged) and told in met:
+                self.counts["lines that stand in two of the files, and count once"] += 1
+                continue
+            if isinstance(told, Logged):
+                met.add(told)
+            yield told
 
     def told_in(self, source: Source, damage: Callable[[str], None]) -> Iterator[Told]:
         """What the lines of a file tell, in its order.

@@ -572,3 +572,10 @@ class TestClocks:
     def test_lines_in_another_order_than_their_times_are_no_second_hour(self):
         found = Read(heartbeat(10_000) + heartbeat(0) + heartbeat(1_000_000) + heartbeat(20_000))
         assert [sentence for sentence in found.reader.told() if "came twice" in sentence] == []
+
+
+def test_a_log_that_is_given_twice_counts_once():
+    log = (BY_BROKERS / "4.3.log.xz").read_bytes()
+    once, twice = Read(log), Read(log, log)
+    assert twice.all == once.all
+    assert twice.reader.counts["lines that stand in two of the files, and count once"] == once.reader.counts["exchanges"]
