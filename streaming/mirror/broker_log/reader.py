@@ -16,7 +16,7 @@ from collections import Counter
 from heapq import heappop, heappush, merge
 from typing import TYPE_CHECKING, Final
 
-from coordinator_model.wire.constants import API_VERSIONS
+from coordinator_model.wire.constants import API_VERSIONS, COMMITS, HEARTBEAT
 from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, expired, pack_loss, tick, topics
 from coordinator_model.wording import counted
 from streaming.mirror.broker_log.connections import BrokerLives, LoggedConnection, ends_of
@@ -47,6 +47,9 @@ _LIVES_US: Final = 120_000_000
 """As long a pause of the log is one of the clients; after a longer one nobody knows."""
 
 _GRACE_US: Final = 1_000_000
+_SENT_BY_SETTLED: Final = COMMITS | {HEARTBEAT}
+"""APIs of requests that a member does not send while a JoinGroup or SyncGroup of it waits."""
+
 _CONNECTIONS_AT_MOST: Final = 100_000
 
 
@@ -92,7 +95,8 @@ class RequestLogReader:
         self._software = ClientSoftware()
         self._topics = KnownTopics()
         self._may_wait: dict[LoggedConnection, tuple[int, str]] = {}  # since when a request may wait unseen, of which member
-        self._of_members: Counter[str] = Counter()  # exchanges that are not told yet, on whichever connection
+        # Of each member the exchanges that are not written yet, on whichever connection: when one came, and whether its sender is settled.
+        self._of_members: dict[str, list[tuple[int, bool]]] = {}
         self._asked = 0  # requests that are told, and whose responses are not
         self._next_tick_us = 0
 
@@ -174,12 +178,12 @@ class RequestLogReader:
         received_us = max(logged.received_us, connection.over_us)  # a broker reads the next request when it has answered this one
         connection.over_us = over_us = max(logged.at_us, received_us)
         connection.waiting += 1
-        self._of_members[logged.member] += 1
         if received_us < self.now_us:
             self.counts["exchanges that waited longer than records are held back"] += 1
             loss = Loss(records=0, bytes=len(logged.request), from_us=received_us, to_us=self.now_us)
             connection.not_seen(logged.groups, loss)
             received_us, over_us = self.now_us, max(over_us, self.now_us)
+        heappush(self._of_members.setdefault(logged.member, []), (received_us, logged.api_key in _SENT_BY_SETTLED))
         self._push(received_us, connection, logged, is_answer=False)
         self._push(over_us, connection, logged, is_answer=True)
 
@@ -258,7 +262,7 @@ class RequestLogReader:
         if not is_answer:
             self._asked += 1
             self._may_wait.pop(connection, None)
-            self._of_members[logged.member] -= 1
+            heappop(self._of_members[logged.member])
             if not self._of_members[logged.member]:
                 del self._of_members[logged.member]
             connection.asked(logged.request, at_us, logged.software, logged.principal)
@@ -284,7 +288,10 @@ class RequestLogReader:
             if since_us + _GRACE_US > at_us:
                 break  # they are in the order of time
             del self._may_wait[connection]
-            elsewhere = bool(member and self._of_members.get(member))  # what waited on a connection that was closed is never logged
+            elsewhere = self._of_members.get(member) if member else None
+            if elsewhere and elsewhere[0][1]:
+                continue  # franz-go joins on one connection, and sends all else on another
+            # What waited on a connection that was closed is never logged.
             if not connection.waiting and (elsewhere or self.newest_us - since_us < _WAITS_AT_MOST_US):
                 self.counts["connections whose next request may have waited, and is not in the log; their groups get a gap"] += 1
                 connection.not_seen((), Loss(records=0, bytes=0, from_us=since_us, to_us=at_us))

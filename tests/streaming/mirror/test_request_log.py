@@ -184,7 +184,11 @@ class TestWaiting:
 
     def test_a_member_that_may_wait_at_the_end_of_the_log_gets_a_gap(self):
         told = heartbeat(1_000, 27)
-        others = b"".join(heartbeat(at, connection=ELSEWHERE, client_id="b") for at in range(1_500, 60_000, 3_000))
+        other = wire.HeartbeatRequest(group_id="billing", generation_id=3, member_id="m-2")
+        others = b"".join(
+            request_line(other, wire.HeartbeatResponse(), over_ms=at, connection=ELSEWHERE, client_id="b")
+            for at in range(1_500, 60_000, 3_000)
+        )
         found = Read(told + others)
         gap = next(record for record in found.records if record.kind is Kind.GAP)
         assert (gap.group, gap.connection) == ("billing", "10.0.0.1:9092-10.0.0.7:40000-0-1")
@@ -208,6 +212,14 @@ class TestWaiting:
         later = request_line(SYNC, wire.SyncGroupResponse(), over_ms=20_000, connection="10.0.0.1:9092-10.0.0.7:40001-0-2")
         others = b"".join(heartbeat(at, connection=ELSEWHERE) for at in range(21_000, 400_000, 3_000))
         assert "gap" in Read(request_line(JOIN, JOINED, over_ms=1_000) + later + others).kinds()
+
+    def test_one_that_joins_on_one_connection_and_sends_heartbeats_on_another_gets_none(self):
+        """As franz-go does: a member sends no Heartbeat while its JoinGroup waits."""
+        joins = request_line(JOIN, JOINED, over_ms=1_000) + request_line(SYNC, wire.SyncGroupResponse(), over_ms=1_010)
+        settled = b"".join(heartbeat(at, connection=ELSEWHERE) for at in range(4_000, 60_000, 3_000))
+        again = request_line(JOIN, JOINED, over_ms=61_000) + request_line(SYNC, wire.SyncGroupResponse(), over_ms=61_010)
+        later = b"".join(heartbeat(at, connection=ELSEWHERE) for at in range(64_000, 90_000, 3_000))
+        assert "gap" not in Read(joins + settled + again + later).kinds()
 
     def test_a_leader_that_sends_no_assignment_gets_none(self):
         leads = wire.JoinGroupResponse(
