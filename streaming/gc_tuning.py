@@ -4,8 +4,8 @@ PySpark's worker collects all garbage after each task, and so visits every objec
 quarter of the worker's time: a third of a second after each batch, however little the batch had read. So what has outlived one of those
 collections is frozen: set apart, where the next do not look.
 
-The trap: what is frozen is still freed as soon as nothing refers to it, but not if it is part of a cycle. So once in
-:data:`ALL_EVERY` collections everything is visited, and nothing stays for ever.
+What is frozen is still freed as soon as nothing refers to it, but not if it is part of a cycle. So once in :data:`ALL_EVERY`
+collections everything is visited, and nothing stays for ever.
 """
 
 from __future__ import annotations

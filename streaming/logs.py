@@ -1,6 +1,6 @@
 """Where what Python's libraries log goes, and their warnings.
 
-The trap: unless they are told where else, that is the terminal. And a log file is one process's own: two that rotate it lose lines.
+Without a file that is the terminal. A log file belongs to one process: two that rotate it lose lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``rebalance-monitor checkpoint``: inspect, migrate or archive the folder that contains the job's state.
 
-The trap: the folder may be a mounted volume. It cannot be renamed then, and nothing can be written beside it. So an archived checkpoint
-stays inside it, in a subfolder, until the operator deletes it.
+The folder may be a mounted volume. It cannot be renamed then, and nothing can be written beside it. So an archived checkpoint stays inside
+it, in a subfolder, until the operator deletes it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``rebalance-monitor config``: checks a configuration, and prints each value and its source.
 
-The trap: users paste this output into tickets and chats. So a secret is masked.
+Users paste this output into tickets and chats. So a secret is masked.
 """
 
 from __future__ import annotations

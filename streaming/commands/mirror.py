@@ -1,8 +1,8 @@
 """``rebalance-monitor mirror`` and ``record``: write a packet capture to the mirror topic, and the topic to a file.
 
-The traps. A capture file is read faster than a cluster accepts records. Unlike the tap, this reader can wait, so no record is dropped when
-the producer's buffer is full. A pipe may be idle for a long time. The topic needs ticks even then, or the monitor reports the mirror as
-silent. A recorded capture that is piped in has its own clock, so it gets no ticks from the local one.
+A capture file is read faster than a cluster accepts records. Unlike the tap, this reader can wait, so no record is dropped when the
+producer's buffer is full. A pipe may be idle for a long time. The topic needs ticks even then, or the monitor reports the mirror as silent.
+A recorded capture that is piped in has its own clock, so it gets no ticks from the local one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """``rebalance-monitor notify``: sends notifications about the monitor's findings until it is stopped.
 
-The trap: standard output may be a receiver, and its reader expects only JSON lines. So all messages for the operator go to standard
-error.
+Standard output may be a receiver, and its reader expects only JSON lines. So all messages for the operator go to standard error.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Results go to stdout, everything else to stderr. An error is one line that begins with ``error:``, in red on a terminal.
 
-The trap: names come from the wire, and a terminal obeys escape sequences. So all consoles of commands are made here.
+Names come from the wire, and a terminal obeys escape sequences. So all consoles of commands are made here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Recordings that are shown as a whole: captured traffic, which is replayed, brokers' logs, or published records as JSON lines.
 
-The trap: a published record begins with a time like a line of a log. So a file is held against published records first.
+A published record begins with a time like a line of a log. So a file is held against published records first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``rebalance-monitor replay``: replays packet captures or recordings through the model, and prints timelines and findings.
 
-The trap: a file's name may not match its format, and captures are often truncated. So the first bytes decide the format. The readable
-part is replayed, and the reason why the rest was not is printed at the end.
+A file's name may not match its format, and captures are often truncated. So the first bytes decide the format. The readable part is
+replayed, and the reason why the rest was not is printed at the end.
 """
 
 from __future__ import annotations

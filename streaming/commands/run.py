@@ -1,7 +1,7 @@
 """``rebalance-monitor run``: the checks before the start, the main loop, and its output for the operator.
 
-The trap: starting a JVM takes seconds, and its errors are Java stack traces. So configuration, Kafka, topics and checkpoint are checked
-first, with clear messages.
+Starting a JVM takes seconds, and its errors are Java stack traces. So configuration, Kafka, topics and checkpoint are checked first, with
+clear messages.
 """
 
 from __future__ import annotations

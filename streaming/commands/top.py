@@ -1,6 +1,6 @@
 """``rebalance-monitor top``: a live view of one's own cluster in the terminal.
 
-The trap: whatever else writes to the terminal destroys the picture. So logs are dropped while it is shown; what goes wrong is said in it.
+Whatever else writes to the terminal destroys the picture. So logs are dropped while it is shown; what goes wrong is said in it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``rebalance-monitor verify``: compares the monitor's record of each group with the brokers' answers.
 
-The trap: groups change during the comparison, and the monitor lags slightly. So a difference counts only if it persists.
+Groups change during the comparison, and the monitor lags slightly. So a difference counts only if it persists.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``rebalance-monitor groups``, ``group``, ``findings`` and ``rebalances``: print the monitor's published results as text.
 
-The trap: the topics keep the records of a monitor that no longer runs. So a warning is printed if its newest status is old.
+The topics keep the records of a monitor that no longer runs. So a warning is printed if its newest status is old.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The keys of the configuration, derived from the settings classes, so that there is no list to maintain.
 
-This module checks what pydantic-settings does not: variables without a key, values that must be JSON, secrets in the configuration file.
-It also finds the source of each value. The trap: some tables have keys chosen by the operator, with plain values (options, headers) or
-sections (receivers). Any annotation may be wrapped in ``Optional`` or ``Annotated``.
+This module checks what pydantic-settings does not: variables without a key, values that must be JSON, secrets in the configuration file. It
+also finds the source of each value. Some tables have keys chosen by the operator, with plain values (options, headers) or sections
+(receivers). Any annotation may be wrapped in ``Optional`` or ``Annotated``.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 A window is a range (``starts``, ``ends``), recurs (``days``, ``at``, ``minutes``), or recurs within a range. A finding that opens in a
 window is sent at the end of the window if it is still open.
 
-The trap: daylight saving time. ``at`` is the local time in ``zone``, and ``minutes`` is the duration. So a window is neither skipped nor
-repeated when an hour is. If ``at`` is in a skipped hour, the window starts as if the clock had not changed. If ``at`` is in a repeated
-hour, the window starts in the first one.
+Daylight saving time: ``at`` is the local time in ``zone``, and ``minutes`` is the duration, so a window is neither skipped nor repeated
+when an hour is. If ``at`` is in a skipped hour, the window starts as if the clock had not changed. If ``at`` is in a repeated hour, the
+window starts in the first one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The settings of the notifier: the sections ``[notify]``, ``[notify.alertmanager.NAME]`` and so on.
 
 Receivers are named tables and not a list, so each key has a path in messages and in the environment:
-``REBALANCE_MONITOR_NOTIFY__WEBHOOK__CHAT__URL``. The trap: the URL of a webhook is a secret, because anyone who knows it can post there.
-It is set by environment or file, and never printed.
+``REBALANCE_MONITOR_NOTIFY__WEBHOOK__CHAT__URL``. The URL of a webhook is a secret, because anyone who knows it can post there. It is set by
+environment or file, and never printed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Patterns for names: a glob (``orders-*``), or a regular expression between slashes (``/^orders-(eu|us)$/``).
 
-A glob must match the whole name: most users expect that, and dots are frequent in group names. A regular expression is searched for in
-the name. The trap: ``/test/`` also matches "contest"; the user must write the anchors.
+A glob must match the whole name: most users expect that, and dots are frequent in group names. A regular expression is searched for in the
+name, so ``/test/`` also matches "contest": the user must write the anchors.
 """
 
 from __future__ import annotations

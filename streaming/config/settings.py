@@ -1,9 +1,8 @@
 """The configuration: one TOML file, with each key overridable by environment, and everything checked before the start.
 
 ``deploy/rebalance-monitor.toml`` is the commented reference; a test compares it with the defaults here. Precedence: environment, file,
-default. The trap: the monitor uses two Kafka clients, Spark's (Java) and librdkafka, which have different names for the same setting. So
-security has one set of keys, which this module translates for each client. Settings without such a key go to one of the two pass-through
-tables.
+default. The monitor uses two Kafka clients, Spark's (Java) and librdkafka, which have different names for the same setting. So security has
+one set of keys, which this module translates for each client. Settings without such a key go to one of the two pass-through tables.
 """
 
 from __future__ import annotations

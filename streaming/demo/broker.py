@@ -3,9 +3,9 @@
 Broker and controller run in one KRaft process. Each broker has two listeners: ``PLAINTEXT`` for clients, and ``INTERNAL`` for the mirror
 topic, admin requests and the other brokers. ``PLAINTEXT`` can advertise an address other than its own, so that clients connect to a tap.
 
-The trap: a JVM outlives the Python process that started it. So each broker has a guard process that kills it when the parent is gone,
-for whatever reason. Each broker also has a session of its own, so that Ctrl-C on a terminal reaches only the parent. The parent then
-stops its children in the right order.
+A JVM outlives the Python process that started it. So each broker has a guard process that kills it when the parent is gone, for whatever
+reason. Each broker also has a session of its own, so that Ctrl-C on a terminal reaches only the parent. The parent then stops its children
+in the right order.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A list of :class:`Tamper` rules defines what it does. It records what it did, so that findings can be compared with it. It runs between the
 tap and the broker, so that the monitor sees the same answers as the clients.
 
-The trap: a response contains neither its API key nor its version, so the proxy remembers the requests of each connection. A client
-expects answers in order, so a delayed answer also delays all later ones on its connection, as a slow broker would.
+A response contains neither its API key nor its version, so the proxy remembers the requests of each connection. A client expects
+answers in order, so a delayed answer also delays all later ones on its connection, as a slow broker would.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Child processes of the demo: start them, read their reports, signal them, and end all of them.
 
-The trap: a process that was stopped with SIGSTOP neither notices the end of its parent nor handles SIGTERM, and the demo uses SIGSTOP.
-So all children are in one process group, and a guard process kills that group when the demo is gone, for whatever reason. Ctrl-C on a
-terminal does not reach that group, so the demo ends its children in the right order.
+A process that was stopped with SIGSTOP neither notices the end of its parent nor handles SIGTERM, and the demo uses SIGSTOP. So all
+children are in one process group, and a guard process kills that group when the demo is gone, for whatever reason. Ctrl-C on a terminal
+does not reach that group, so the demo ends its children in the right order.
 """
 
 from __future__ import annotations

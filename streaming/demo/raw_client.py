@@ -3,8 +3,8 @@
 It implements the classic group protocol with this project's encoder. Each step is one call that sends one request. It has no background
 heartbeats, rejoins or retries, and it returns error codes without acting on them.
 
-The trap: a coordinator answers JoinGroup and SyncGroup only when the whole group is ready, and a broker answers a connection in order.
-To heartbeat meanwhile, use a second connection, or call :meth:`Connection.send` now and :meth:`Connection.receive` later.
+A coordinator answers JoinGroup and SyncGroup only when the whole group is ready, and a broker answers a connection in order. To heartbeat
+meanwhile, use a second connection, or call :meth:`Connection.send` now and :meth:`Connection.receive` later.
 """
 
 from __future__ import annotations

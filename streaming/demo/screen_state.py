@@ -1,6 +1,6 @@
 """The state behind the demo's screen: the published groups and findings, and the demo's own notes.
 
-The trap: several threads write it while another one draws, so every method returns a copy.
+Several threads write it while another one draws, so every method returns a copy.
 """
 
 from __future__ import annotations

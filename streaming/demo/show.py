@@ -2,8 +2,8 @@
 
     consumers ⇄ tap ⇄ faulty proxy ⇄ broker          tap ─► mirror topic ─► monitor ─► result topics ─► this process, the page
 
-The trap: all processes share a few cores, and a consumer without CPU time misses heartbeats, which is an unintended fault. So the expensive
-steps (the JVMs, Spark's first batch) are over before the first fault begins.
+All processes share a few cores, and a consumer without CPU time misses heartbeats, which is an unintended fault. So the expensive steps
+(the JVMs, Spark's first batch) are over before the first fault begins.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What an operator needs to grant a missing right: under which name Kafka knows a client, and the command.
 
-The trap: Kafka's messages name neither the user nor the right, and its scripts need the security settings in a file of their own.
+Kafka's messages name neither the user nor the right, and its scripts need the security settings in a file of their own.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ librdkafka reads certificates and passwords once, when a client is built, and th
 holds its producer or consumer through a class of this module. The client is replaced only when it was refused *and* the files hold
 something else than it was built with: a new client with the same credentials would be refused as well.
 
-The trap: a refusal is reported to the error callback alone, while the client is polled, and an identical one at most every 30 s.
+A refusal is reported to the error callback alone, while the client is polled, and an identical one at most every 30 s.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one reader of compacted topics: what is there already, and then what comes.
 
-The trap: a compacted topic has no end at which one may stop; records come while it is read, and the last ones that were there may be
-compacted away. "Caught up" means as far as the topic went when the reader looked, by its position and not by the records that it got.
+A compacted topic has no end at which one may stop; records come while it is read, and the last ones that were there may be compacted away.
+"Caught up" means as far as the topic went when the reader looked, by its position and not by the records that it got.
 """
 
 from __future__ import annotations

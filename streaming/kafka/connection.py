@@ -1,6 +1,6 @@
 """Reaching a Kafka for the first time, and saying why it cannot be reached.
 
-The trap: librdkafka tries for ever and then says "Broker transport failure", whatever the matter is. That a login was refused, or a
+librdkafka tries for ever and then says "Broker transport failure", whatever the matter is. That a login was refused, or a
 certificate is not trusted, it reports to its error callback alone, once for each of many attempts, and only while it is polled.
 """
 

@@ -1,7 +1,7 @@
 """The mirror topic: whether it is there and may be used, how it is created, and how it differs from what was asked for.
 
-The trap: a broker gives the same answer for a topic that is missing and for one that the user may not describe. It also refuses to create
-a topic that exists, if the right to create is missing. So the topic is looked at first, and only then a refusal is believed.
+A broker gives the same answer for a topic that is missing and for one that the user may not describe. It also refuses to create a topic
+that exists, if the right to create is missing. So the topic is looked at first, and only then a refusal is believed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks now and then that the mirror topic is still the one that the monitor began with.
 
-The trap: Spark follows a topic by its name. If the topic is deleted and created again, Spark goes on without an error, from offsets that
-mean something else. If partitions are added, groups move between them, also without an error. So a thread asks Kafka for the topic's id:
-Kafka may answer late, and the monitor must go on meanwhile.
+Spark follows a topic by its name. If the topic is deleted and created again, Spark goes on without an error, from offsets that mean
+something else. If partitions are added, groups move between them, also without an error. So a thread asks Kafka for the topic's id: Kafka
+may answer late, and the monitor must go on meanwhile.
 """
 
 from __future__ import annotations

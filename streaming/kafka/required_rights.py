@@ -1,7 +1,7 @@
 """The rights on Kafka that each process needs: one table, from which the documentation and a script are made and which is checked.
 
-The traps: Read and Write each imply Describe, so that Describe is listed only where it stands alone. Whatever reads without committing
-needs no right on its own consumer group (see ``streaming.kafka.clients.without_group``).
+Read and Write each imply Describe, so that Describe is listed only where it stands alone. Whatever reads without committing needs no right
+on its own consumer group (see ``streaming.kafka.clients.without_group``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the monitor finds of its topics on Kafka, and what it may do with them: asked before the start, so that nothing is met later.
 
-The trap: Kafka hides whether a topic exists from a user who may not describe it. Whether a user may create one shows only in the attempt.
+Kafka hides whether a topic exists from a user who may not describe it. Whether a user may create one shows only in the attempt.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Topics: how one is created, and what must be there before the job starts: the mirror topic, and those that take the results.
 
-The traps: Kafka's automatic topic creation would make a result topic that is not compacted, and findings would vanish with its
-retention. So they are created here, or their absence is said with the command that creates them. A broker gives the same answer for a
-topic that is missing and for one that the user may not describe, and refuses to create a topic that exists, if the right to create is
-missing.
+Kafka's automatic topic creation would make a result topic that is not compacted, and findings would vanish with its retention. So they are
+created here, or their absence is said with the command that creates them. A broker gives the same answer for a topic that is missing and
+for one that the user may not describe, and refuses to create a topic that exists, if the right to create is missing.
 """
 
 from __future__ import annotations

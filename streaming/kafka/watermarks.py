@@ -1,7 +1,7 @@
 """Where a partition begins and ends.
 
-The trap: librdkafka asks the leader that it knows, and raises what the broker answers. A topic made a moment ago, or one whose leader has
-just moved, is refused by a broker whose metadata is behind, and nothing is wrong.
+librdkafka asks the leader that it knows, and raises what the broker answers. A topic made a moment ago, or one whose leader has just moved,
+is refused by a broker whose metadata is behind, and nothing is wrong.
 """
 
 from __future__ import annotations

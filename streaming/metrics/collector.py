@@ -1,7 +1,7 @@
 """Makes Prometheus samples of the metrics state at each scrape.
 
-The trap: a missing series looks like a group without problems. So totals cover all groups, also those without series of their own, and a
-metric counts the groups that were left out.
+A missing series looks like a group without problems. So totals cover all groups, also those without series of their own, and a metric
+counts the groups that were left out.
 """
 
 from __future__ import annotations

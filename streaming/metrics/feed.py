@@ -1,7 +1,7 @@
 """Reads the result topics into the metrics state in a thread, and the mirror's offsets every few seconds.
 
-The trap: the thread shares the interpreter with the driver's loop. So it passes on only the newest value of each key of a fetch, and
-leaves the parsing of groups to the scrape.
+The thread shares the interpreter with the driver's loop. So it passes on only the newest value of each key of a fetch, and leaves the
+parsing of groups to the scrape.
 """
 
 from __future__ import annotations

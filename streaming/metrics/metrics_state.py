@@ -1,6 +1,6 @@
 """The state behind the metrics: the values of the result topics and of the driver that metrics need.
 
-The traps:
+What decides its form:
 
 - A scrape runs in a thread of its own and takes long, so it works on a copy that is made under the lock.
 - A rebalance storm writes thousands of groups a second, each a few kilobytes of JSON. So groups are parsed at a scrape, not at arrival.

@@ -3,8 +3,7 @@
 Names follow the Prometheus conventions: one prefix, base units, ``_total`` for counters, ``_info`` for a constant 1 with labels. A state
 is a set of series of which one is 1.
 
-The trap: each label multiplies the number of series. So members, clients, connections and offsets are never labels, and a group has few
-metrics.
+Each label multiplies the number of series. So members, clients, connections and offsets are never labels, and a group has few metrics.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The metrics of a tap: connections, captured frames, buffered and lost records; and its probes.
 
-The trap: clients reach Kafka through the tap. A tap that called itself not ready while the mirror is away would lose its clients to
-that. So both probes ask only whether it passes bytes on; ``rebalance_tap_mirror_up`` tells of the mirror.
+Clients reach Kafka through the tap. A tap that called itself not ready while the mirror is away would lose its clients to that. So
+both probes ask only whether it passes bytes on; ``rebalance_tap_mirror_up`` shows the state of the mirror.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether the job is healthy and ready, by its batches and by whether Kafka answers.
 
-The trap: without Kafka no batch ends, and a restart does not bring Kafka back; it loses the warm JVM and adds its start to the outage. So
-the time in which Kafka did not answer excuses the job, and so does the time of its start.
+Without Kafka no batch ends, and a restart does not bring Kafka back; it loses the warm JVM and adds its start to the outage. So the time in
+which Kafka did not answer excuses the job, and so does the time of its start.
 """
 
 from __future__ import annotations

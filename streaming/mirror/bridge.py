@@ -1,7 +1,7 @@
 """One connection through a tap: the client's, and the tap's own to the broker, tied together.
 
-The traps: a slow reader on one side must slow the other side down, or the tap's memory fills; either side may close one direction only,
-with its last frames still to be answered; and TLS cannot do that, so what ends there ends both directions.
+A slow reader on one side must slow the other side down, or the tap's memory fills; either side may close one direction only, with its last
+frames still to be answered; and TLS cannot do that, so what ends there ends both directions.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Many clients send ApiVersions on their first connection alone, and a capture may begin after it. What one connection has announced holds
 for the others of the same address and client id.
 
-The trap: two processes on one host may have the same client id and different software. While connections that announced either of them
-are open, nothing is said of the others.
+Two processes on one host may have the same client id and different software. While connections that announced either of them are open,
+nothing is said of the others.
 """
 
 from __future__ import annotations

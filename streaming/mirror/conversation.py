@@ -4,9 +4,9 @@ A response names neither its API nor its group, so requests wait here for theirs
 Frames that name no group (ApiVersions, ListGroups) are written to the groups seen on the connection. What comes before the first of
 these, the opening and the ApiVersions exchange, is held until a group is named, and keeps its time.
 
-The traps: a Produce request with acks=0 is never answered. After SaslHandshake v0 (before KIP-152) come tokens without any header, and
-not each of them is answered; they are recognised by not looking like a request, and are never kept. When a connection can no longer be
-followed, a record must *say* so: a model would blame others for whatever its client does from then on.
+A Produce request with acks=0 is never answered. After SaslHandshake v0 (before KIP-152) come tokens without any header, and not each of
+them is answered; they are recognised by not looking like a request, and are never kept. When a connection can no longer be followed, a
+record must *say* so: a model would blame others for whatever its client does from then on.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@ its length before it. Both kinds of trace are read: streamed, a message for each
 
 A binary message becomes the dictionary that Envoy would have written as JSON, so what follows reads one form.
 
-The traps: a sink's limit cuts an event (``truncated``). How much it cut follows from ``seq_num`` (Envoy 1.40 has it), which
-counts the bytes of a streamed connection, both directions together; so does whether anything is missing at all, for ``truncated`` also
-stands where a write took a part of Envoy's buffer. A buffered trace holds nothing more of a direction once it was cut.
+A sink's limit cuts an event (``truncated``). How much it cut follows from ``seq_num`` (Envoy 1.40 has it), which counts the bytes of a
+streamed connection, both directions together; so does whether anything is missing at all, for ``truncated`` also stands where a write took
+a part of Envoy's buffer. A buffered trace holds nothing more of a direction once it was cut.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A capturer needs the first 8 to 12 bytes of most frames and the whole of a few. So the caller decides, frame by frame, how many
 first bytes to keep, and only counts the rest: a 50 MB fetch response costs an addition per chunk.
 
-The trap: not every size prefix is followed by a Kafka header (SASL tokens before KIP-152 are not), and not every stream is Kafka
-(TLS). What the bytes mean is therefore decided by the caller; this module only counts them.
+Not every size prefix is followed by a Kafka header (SASL tokens before KIP-152 are not), and not every stream is Kafka (TLS). What
+the bytes mean is therefore decided by the caller; this module only counts them.
 """
 
 from __future__ import annotations

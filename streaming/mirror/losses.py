@@ -1,7 +1,7 @@
 """What a capturer lost when it ended, for the next one to report.
 
-The trap: a capturer that cannot deliver its last records cannot report them either. They are counted in a small file, and the next
-capturer writes them as a gap at its start. While nothing can be delivered the file is kept up to date, so that a kill loses no count.
+A capturer that cannot deliver its last records cannot report them either. They are counted in a small file, and the next capturer writes
+them as a gap at its start. While nothing can be delivered the file is kept up to date, so that a kill loses no count.
 """
 
 from __future__ import annotations

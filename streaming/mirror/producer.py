@@ -5,8 +5,8 @@ which they leave once Kafka has confirmed them. A cluster that is away, refuses 
 the buffer is full. Then records are counted instead. Once there is room again, a ``gap`` record to every partition says how many are
 missing, before any later record.
 
-The traps: a gap written while the buffer is still nearly full would be followed at once by the next loss, so it waits for half of the
-room. librdkafka reports a record's fate on the thread that polls, so there is a lock.
+A gap written while the buffer is still nearly full would be followed at once by the next loss, so it waits for half of the room. librdkafka
+reports a record's fate on the thread that polls, so there is a lock.
 """
 
 from __future__ import annotations

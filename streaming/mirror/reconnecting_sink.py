@@ -3,7 +3,7 @@
 The tap stands in the clients' path: they must get through whether the mirror works or not. So nothing about the mirror stops the tap at its
 start. Records are buffered until the topic is there, and the reason is logged at once and each minute.
 
-The trap: a wrong address, a missing right or a missing topic looks like a tap that works. So the sentence names the reason.
+A wrong address, a missing right or a missing topic looks like a tap that works. So the sentence names the reason.
 """
 
 from __future__ import annotations

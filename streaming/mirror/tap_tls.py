@@ -2,7 +2,7 @@
 
 So it sees what is inside. The price: the brokers see the tap's certificate, not the clients'. SASL inside passes unread.
 
-The trap: certificates are renewed while the tap runs. The files are looked at now and then, and new connections use what is new.
+Certificates are renewed while the tap runs. The files are looked at now and then, and new connections use what is new.
 """
 
 from __future__ import annotations

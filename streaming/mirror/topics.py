@@ -3,8 +3,8 @@
 Assignments and newer commits name topics by id alone, and no frame of a group says how many partitions there are to assign. A capturer
 keeps what it has seen, and writes it when it is news, as a fact: nothing else of a Metadata response is kept.
 
-The trap: a Metadata response lists every partition, and may be megabytes long. Only small ones are read, which are those of consumers
-that ask for their own topics, and one that was read before is not read again.
+A Metadata response lists every partition, and may be megabytes long. Only small ones are read, which are those of consumers that ask for
+their own topics, and one that was read before is not read again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Several processes that share the tap's listeners (``SO_REUSEPORT``): the kernel gives each of them some of the connections.
 
-The trap: a parent that is killed cannot end its workers, and they would go on taking connections beside those of the next tap. So each
-worker has the reading end of a pipe whose writing end is the parent's alone, and ends when that is closed.
+A parent that is killed cannot end its workers, and they would go on taking connections beside those of the next tap. So each worker has the
+reading end of a pipe whose writing end is the parent's alone, and ends when that is closed.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ one rule in one group, for instance two zombies, are therefore one alert, and it
 first finding and ends with the last. With ``per_finding`` the finding's id is also a label.
 
 Alertmanager resolves an alert that is not sent again. So all open alerts are sent periodically with an end time in the future, as
-Prometheus does. If the notifier dies, its alerts expire. The traps:
+Prometheus does. If the notifier dies, its alerts expire. Its rules:
 
 * A later message cannot shorten an end time in the future, unless its own end time has passed. So a resolved finding is sent as open
   until its alert may end, and then with an end time in the past.

@@ -5,9 +5,9 @@ finding that was sent to it as open. It also has one record for each receiver an
 which every finding is processed (``streaming.notify.outbox``). The findings topic is part of the key, so notifiers of several clusters
 can share one log.
 
-The trap: a delivery and its log record are not atomic, and a kill may come between them. So the record is written and flushed right
-after the delivery; only what was accepted in those milliseconds is repeated. The record of a resolved finding may be deleted only when
-the position has passed it. Otherwise the resolution would look like one that the notifier missed.
+A delivery and its log record are not atomic, and a kill may come between them. So the record is written and flushed right after the
+delivery; only what was accepted in those milliseconds is repeated. The record of a resolved finding may be deleted only when the position
+has passed it. Otherwise the resolution would look like one that the notifier missed.
 """
 
 from __future__ import annotations

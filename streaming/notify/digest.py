@@ -1,7 +1,7 @@
 """A weekly digest of what rebalances cost, to one receiver: the report of the last seven days in a few lines.
 
-It is sent at a fixed time of the week. The trap: reading a week of the topics takes seconds to minutes, and may fail. Nobody waits for
-this channel, since it gets no findings, so it reads while it plans; a digest that was made is kept until the receiver has answered.
+It is sent at a fixed time of the week. Reading a week of the topics takes seconds to minutes, and may fail. Nothing waits for this channel,
+since it gets no findings, so it reads while it plans; a digest that was made is kept until the receiver has answered.
 """
 
 from __future__ import annotations

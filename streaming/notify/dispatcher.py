@@ -3,8 +3,8 @@
 Each receiver has a dispatcher, and each dispatcher a thread, so a receiver that hangs does not delay the others. A failed request is not
 repeated. Instead, the dispatcher makes a new plan after a pause: it may have fewer or newer notifications.
 
-The trap: sending takes seconds, and findings change meanwhile. The lock is held while planning and while recording the outcome, never
-while sending. A finding that changed in between is due again.
+Sending takes seconds, and findings change meanwhile. The lock is held while planning and while recording the outcome, never while sending.
+A finding that changed in between is due again.
 """
 
 from __future__ import annotations

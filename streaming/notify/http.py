@@ -3,8 +3,8 @@
 A rejection is permanent: most 4xx codes, and redirects. All other failures are retried: no connection, no response in time, 5xx, and
 the three 4xx codes that ask for a retry (408, 425, 429).
 
-The trap: the URL of a webhook is a secret, and libraries put it into their exceptions. So an exception's text is never shown. Messages
-name the kind of failure, the host and the port.
+The URL of a webhook is a secret, and libraries put it into their exceptions. So an exception's text is never shown. Messages name the kind
+of failure, the host and the port.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Findings as read from the topic, and the notifications that are sent about them.
 
-The trap: another process wrote the records, perhaps of another release, and the names in them come from clients that may be malicious.
-So only the fields that are needed are validated, and the rest is passed on unchanged. No part of a record is used as a path, a template
-or a format string.
+Another process wrote the records, perhaps of another release, and the names in them come from clients that may be malicious. So only the
+fields that are needed are validated, and the rest is passed on unchanged. No part of a record is used as a path, a template or a format
+string.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The notifier: reads findings and the monitor's status, and runs a dispatcher for each receiver.
 
-One thread reads the topics; each dispatcher sends in a thread of its own. The trap: nothing may be sent before the topics are read to
-their end, because the newest state of a finding may be the last record.
+One thread reads the topics; each dispatcher sends in a thread of its own. Nothing may be sent before the topics are read to their end,
+because the newest state of a finding may be the last record.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ receiver needs no queue: it gets the current state when it is reachable again. A
 * Planned maintenance: a finding that opens in a window waits for the end of the window.
 * Grouping and back-off: the sender implements both.
 
-The delivery log (``streaming.notify.delivery_log``) stores what was sent, and supplies it at the start. The trap: the topic keeps resolved
-findings for weeks. A resolved finding that was never sent is either old, or happened while the notifier was down. The position tells
-them apart: the offset below which every finding is processed.
+The delivery log (``streaming.notify.delivery_log``) stores what was sent, and supplies it at the start. The topic keeps resolved findings
+for weeks. A resolved finding that was never sent is either old, or happened while the notifier was down. The position tells them apart: the
+offset below which every finding is processed.
 """
 
 from __future__ import annotations

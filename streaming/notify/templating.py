@@ -3,7 +3,7 @@
 At the start each template is rendered with sample findings: complete ones, minimal ones, and ones with hostile names. The result must
 be JSON. So an error in a template is reported with file and line when the notifier starts, not when the first finding is sent.
 
-The trap: names in findings come from clients. The filter ``tojson`` escapes them for JSON, but the receiver may interpret the text:
+Names in findings come from clients. The filter ``tojson`` escapes them for JSON, but the receiver may interpret the text:
 ``<!channel>`` as a client id would notify a whole Slack channel. The filter ``mrkdwn`` escapes such text.
 """
 

@@ -4,9 +4,9 @@ The job writes a record for each mirror partition that it has read from. The mir
 continuously. When no new record arrives for ``stalled_s``, the heartbeats stop and finding V-05 opens. The notifier makes this finding,
 because a stalled monitor cannot.
 
-The trap: a silent mirror has the same symptom. In that case the monitor's driver reports V-03, and V-05 does not open while V-03 is open.
-The id of V-05 is derived from the time of the last status and not from the time of the check. Otherwise a restart of the notifier would
-send it again.
+A silent mirror has the same symptom. In that case the monitor's driver reports V-03, and V-05 does not open while V-03 is open. The id of
+V-05 is derived from the time of the last status and not from the time of the check. Otherwise a restart of the notifier would send it
+again.
 """
 
 from __future__ import annotations

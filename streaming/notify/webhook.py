@@ -1,7 +1,7 @@
 """Channels that send messages: webhooks, standard output, and services that only get a heartbeat.
 
-The trap: a receiver of messages does not deduplicate, so a message that is sent twice notifies twice. A message therefore counts as
-delivered as soon as the receiver accepts it. The few messages that are repeated after a kill have the same keys as before.
+A receiver of messages does not deduplicate, so a message that is sent twice notifies twice. A message therefore counts as delivered
+as soon as the receiver accepts it. The few messages that are repeated after a kill have the same keys as before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is known of the published: of each group its newest record, its findings, and a bounded past. Without Kafka, without a browser.
 
-The trap: the page runs for months beside groups that nobody bounds. So each ring has a length, all rings together have one, and of
-groups that are heard of least some are dropped.
+The page runs for months beside any number of groups. So each ring has a length, all rings together have one, and the groups
+with the oldest newest event are dropped.
 """
 
 from __future__ import annotations

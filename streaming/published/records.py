@@ -1,6 +1,6 @@
 """Parses published groups and findings for display, and orders groups by how bad their state is.
 
-The trap: the topics may hold records of another release or of another program. Such a record is left out and must not raise an error.
+The topics may hold records of another release or of another program. Such a record is left out and must not raise an error.
 """
 
 from __future__ import annotations

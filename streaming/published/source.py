@@ -1,7 +1,6 @@
 """Where the published records come from: the result topics, followed for as long as it runs, or a file that is read once.
 
-The trap: topics may be missing, refused or out of reach for a while, and the page must say so instead of showing the past as if it
-were now.
+Topics may be missing, refused or out of reach for a while, and the page must say so instead of showing the past as if it were now.
 """
 
 from __future__ import annotations

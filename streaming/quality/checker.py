@@ -1,7 +1,7 @@
 """One micro-batch of the quality query: rows → frame → outcomes → quality topic, findings, Data Docs.
 
-The trap: an expectation fails per batch, a fault lasts over many. So a failing expectation opens one finding, is counted on it while it
-goes on, and the finding is resolved when the expectation has passed for a while, on the clock in the data.
+An expectation fails per batch, a fault lasts over many. So a failing expectation opens one finding, is counted on it while it goes on, and
+the finding is resolved when the expectation has passed for a while, on the clock in the data.
 """
 
 from __future__ import annotations

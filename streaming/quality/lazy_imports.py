@@ -1,7 +1,7 @@
 """Libraries that Great Expectations imports and nearly never uses: altair and scipy, for one expectation that compares distributions.
 
-Together they are 77 MiB and a third of the start. The trap: ``importlib.util.LazyLoader`` is of no use here, for the import statement
-itself asks the module for an attribute and so loads it.
+Together they are 77 MiB and a third of the start. ``importlib.util.LazyLoader`` is of no use here, for the import statement itself asks the
+module for an attribute and so loads it.
 """
 
 from __future__ import annotations

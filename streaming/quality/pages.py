@@ -1,6 +1,6 @@
 """The first page of Data Docs, and the style of the others: readable without the internet.
 
-The trap: a script from the internet fills Great Expectations' own index; without the script the page is empty and the results are
+A script from the internet fills Great Expectations' own index; without the script the page is empty and the results are
 unreachable. The other pages only lack their style, which Great Expectations lets one add to.
 """
 

@@ -4,9 +4,9 @@ A batch is ten seconds of records, a core's work for a second or two, and a find
 not the time in Python; and in a thread of the driver, however low its priority, the checks hold the interpreter that everything else in
 the driver needs, while the libraries' own threads run as if they were urgent.
 
-The traps. *The driver has threads, and a JVM at its other end*: so the child (``streaming.quality.worker``) is a new interpreter, not a
-fork. *A child may die*: that is one sentence, not silence. *A batch that failed is repeated*, and it is unknown how much of it had been
-taken in or published: so whatever fails ends the child, and the next one begins with the findings that are open in the topic by then.
+*The driver has threads, and a JVM at its other end*: so the child (``streaming.quality.worker``) is a new interpreter, not a fork. *A child
+may die*: that is one sentence, not silence. *A batch that failed is repeated*, and it is unknown how much of it had been taken in or
+published: so whatever fails ends the child, and the next one begins with the findings that are open in the topic by then.
 """
 
 from __future__ import annotations

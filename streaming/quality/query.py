@@ -3,7 +3,7 @@
 Great Expectations cannot look at a stream, and on its Spark engine it takes ten times as long as on pandas; so each micro-batch is
 fetched whole. The record limit of the trigger bounds it.
 
-The trap: the driver is to do no more with a batch than to hand it on, as it came from the JVM, to the process that checks
+The driver is to do no more with a batch than to hand it on, as it came from the JVM, to the process that checks
 (``streaming.quality.process``); whatever is done here, the findings wait for.
 """
 

@@ -1,8 +1,8 @@
 """What the quality checks must remember from batch to batch: where each connection, partition and group stands.
 
-The trap: partitions are read side by side, so two exchanges of one connection may come in either order, and in different batches.
-Within a partition the order is that of capture. So a missing exchange number is one only when every partition has come past its time;
-whether a response has its request is asked within its own partition alone.
+Partitions are read side by side, so two exchanges of one connection may come in either order, and in different batches. Within a partition
+the order is that of capture. So a missing exchange number is one only when every partition has come past its time; whether a response has
+its request is asked within its own partition alone.
 
 All of it is in memory, bounded, and gone when the process ends: a connection first seen in mid-life is not blamed for what came before.
 """

@@ -1,9 +1,8 @@
 """Great Expectations, kept at arm's length: a suite and a frame in, outcomes out, Data Docs beside.
 
-The traps: Great Expectations prints progress bars, keeps every result for ever and can phone home. So the bars and analytics are off,
-the store is pruned, and pages are written now and then for the results that are kept: the newest and the newest failure since the last
-time. The store is a folder beside the pages: pages whose result is gone are removed, so one in memory would lose the history at a
-restart.
+Great Expectations prints progress bars, keeps every result for ever and can phone home. So the bars and analytics are off, the store is
+pruned, and pages are written now and then for the results that are kept: the newest and the newest failure since the last time. The store
+is a folder beside the pages: pages whose result is gone are removed, so one in memory would lose the history at a restart.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Through a socket it gets the configuration, then one batch after the other, each a number and an Arrow stream. It answers each of them,
 with None when it is done, else with the exception that the driver is to raise; that is its last word.
 
-The traps. *Threads have the priority that the process had when they were started*, and a library starts some while it is imported: so
-the priority is lowered before anything else, and all imports are late. *The driver may be killed*: this process ends as soon as the
-other end of the socket is closed, in the midst of a batch if need be. *Ctrl-C and a service manager's SIGTERM may reach it, too*: it
-listens to neither, for the driver finishes the batch in hand.
+*Threads have the priority that the process had when they were started*, and a library starts some while it is imported: so the priority is
+lowered before anything else, and all imports are late. *The driver may be killed*: this process ends as soon as the other end of the socket
+is closed, in the midst of a batch if need be. *Ctrl-C and a service manager's SIGTERM may reach it, too*: it listens to neither, for the
+driver finishes the batch in hand.
 """
 
 # ruff: noqa: PLC0415 - see above

@@ -1,7 +1,7 @@
 """Replays mirror records without Spark or Kafka: the same models, fed in the same order, so that they find the same.
 
-The trap: Spark feeds each partition's model separately, and so must a replay of several partitions. A capture has no partitions; it is
-read as one, since no finding depends on how groups are spread, and its records are numbered as they come.
+Spark feeds each partition's model separately, and so must a replay of several partitions. A capture has no partitions; it is read as one,
+since no finding depends on how groups are spread, and its records are numbered as they come.
 """
 
 from __future__ import annotations

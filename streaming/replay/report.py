@@ -1,7 +1,6 @@
 """The text report of a replay: for each group its state at the end and its timeline, then the findings with their evidence.
 
-The trap: a large capture has groups that rebalance all the time. Only so many lines of each are kept, the newest, and what was left out
-is said.
+A large capture has groups that rebalance all the time. Only so many lines of each are kept, the newest, and what was left out is said.
 """
 
 from __future__ import annotations

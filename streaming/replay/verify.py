@@ -1,8 +1,8 @@
 """The model held against the brokers: what each says of a group, and where they differ.
 
-The brokers are asked with DescribeGroups or ConsumerGroupDescribe, depending on the group's type. The traps: the answers do not hold the
-generation, and of a group that is rebalancing not its members' assignments, so neither is compared; and both sides are snapshots of
-something that moves, so a difference means something only when it lasts.
+The brokers are asked with DescribeGroups or ConsumerGroupDescribe, depending on the group's type. The answers do not hold the generation,
+and of a group that is rebalancing not its members' assignments, so neither is compared; and both sides are snapshots of something that
+moves, so a difference means something only when it lasts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a report says, as plain data: JSON, Markdown and the page are three forms of it.
 
-The trap: a report is read by people who were not there. So what the monitor did not see stands in it beside what it did.
+A report is read by people who were not there. So what the monitor did not see stands in it beside what it did.
 """
 
 from __future__ import annotations

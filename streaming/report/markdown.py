@@ -1,6 +1,6 @@
 """A report as Markdown, to paste into an incident or a ticket.
 
-The trap: names of groups and clients are chosen by whoever connects. A character that means something in Markdown is escaped.
+Names of groups and clients are chosen by whoever connects. A character that means something in Markdown is escaped.
 """
 
 from __future__ import annotations

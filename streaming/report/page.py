@@ -1,7 +1,7 @@
 """A report as a page: one file, which has its styles and drawings within, and no script.
 
-The trap: a week of a thousand groups is more than a browser holds, or a printer. So all groups have a line, those that cost most are told
-in detail, and a strip has no more pieces than can be seen.
+A week of a thousand groups is more than a browser holds, or a printer. So all groups have a line, those that cost most are described in
+detail, and a strip has no more pieces than can be seen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reader and writer of the findings topic.
 
-The trap: the topic is compacted, at-least-once and holds findings of earlier runs. A reader that starts at the end misses the open
-findings; one that reports each record reports some twice. So the reader starts at the beginning and reports only changes of status.
+The topic is compacted, at-least-once and holds findings of earlier runs. A reader that starts at the end misses the open findings;
+one that reports each record reports some twice. So the reader starts at the beginning and reports only changes of status.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The findings topic is compacted, so a finding stays in it until a record without a value follows. Retention by time would also delete an
 open finding that has had no update for as long.
 
-The trap: a reader that was away for longer finds neither the finding nor its end. So a reader that remembers an open finding must treat one
-that the topic no longer holds as resolved (``streaming.notify.outbox``). An id is not used again, because it contains the time of opening.
+A reader that was away for longer finds neither the finding nor its end. So a reader that remembers an open finding must treat one that the
+topic no longer holds as resolved (``streaming.notify.outbox``). An id is not used again, because it contains the time of opening.
 """
 
 from __future__ import annotations

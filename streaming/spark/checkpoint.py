@@ -1,8 +1,8 @@
 """The checkpoint folder: whose it is, whether it can be used, and that only one monitor uses it (``checkpoints/README.md``).
 
-The trap: Spark fails late and obscurely on a checkpoint that belongs to something else. Another number of lanes,
-another mirror topic, or the same name deleted and created again, each leave state that looks right and is wrong. So what it
-belongs to is written beside it and compared before Spark starts.
+Spark fails late and obscurely on a checkpoint that belongs to something else. Another number of lanes, another mirror topic, or the
+same name deleted and created again, each leave state that looks right and is wrong. So what it belongs to is written beside it and
+compared before Spark starts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Findings of the driver itself: about the mirror as a whole, not about a group.
 
-The model keeps its open findings in its state; the driver keeps them in the findings topic, and reads
-them back at a start. The trap: a finding's published form does not carry its subject, only an id made of it. So a driver that comes back
-after a restart recognises its findings by making the ids of all subjects it knows.
+The model keeps its open findings in its state; the driver keeps them in the findings topic, and reads them back at a start. A finding's
+published form does not carry its subject, only an id made of it. So a driver that comes back after a restart recognises its findings by
+making the ids of all subjects it knows.
 """
 
 from __future__ import annotations

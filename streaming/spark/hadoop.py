@@ -1,6 +1,6 @@
 """Files by any address that Spark's Hadoop knows, such as ``s3a://`` or ``hdfs://``: through the JVM, with the settings that Spark has.
 
-The trap: an object store has no folders and no locks, and a rename there is a copy. So each file is written whole, and read whole.
+An object store has no folders and no locks, and a rename there is a copy. So each file is written whole, and read whole.
 """
 
 from __future__ import annotations

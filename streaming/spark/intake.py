@@ -1,7 +1,7 @@
 """Rows of a mirror partition into its model: what Spark's workers do with a batch, without Spark.
 
-The trap: one bad record must not stop the query, nor every restart of it. Whatever a record makes the model raise is set aside with the
-record, counted, and said; the next one is handed in.
+One bad record must not stop the query, nor every restart of it. Whatever a record makes the model raise is set aside with the record,
+counted, and said; the next one is handed in.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ of a lane is in ``streaming.spark.worker``.
 Each lane is a query of its own. Within a batch Spark and Python take turns: all rows of a task are sorted before the first goes to Python.
 So one lane leaves half of two cores idle, and a second one uses them.
 
-The traps. *Models live in Python workers*, and Spark hands a task to whichever worker is idle. It keeps a pool of workers for each
-environment, though, so each lane names itself in its own: in a pool of one, the worker is always the one that has the model.
-*The checkpoint pins the number of lanes*: under another, a partition would find the offsets and the state of others.
+*Models live in Python workers*, and Spark hands a task to whichever worker is idle. It keeps a pool of workers for each
+environment, though, so each lane names itself in its own: in a pool of one, the worker is always the one that has the model. *The
+checkpoint pins the number of lanes*: under another, a partition would find the offsets and the state of others.
 
 There is no timeout in the queries. A processing-time timeout fires only together with data, or else spins empty batches for ever; so it
 would be late in the one case that it is for, a mirror that is dead altogether. ``streaming.spark.mirror_silence`` watches for that.

@@ -1,8 +1,8 @@
 """The JVM parts: a Java that is new enough, and the jars that ``deploy/ivy.xml`` names.
 
-The jars are resolved once by the Ivy that pyspark ships, into the user's cache folder, and checked at each use. The trap: two
-processes may want them at once, and a download may break off. So a set of jars is built in a folder of its own and renamed into
-place when it is whole; a lock keeps a second process waiting instead of downloading again.
+The jars are resolved once by the Ivy that pyspark ships, into the user's cache folder, and checked at each use. Two processes may
+want them at once, and a download may break off. So a set of jars is built in a folder of its own and renamed into place when it is
+whole; a lock keeps a second process waiting instead of downloading again.
 
 ``python -m streaming.spark.jvm`` fetches everything ahead of time.
 """

@@ -3,9 +3,9 @@
 The model's clock is in the data, so it cannot notice that there are none; the driver can. It sees how far each partition has been
 read, and that there is nothing more to read.
 
-The trap: silence of the mirror and silence of our own reading look alike. Only a query that runs, and has read all there is, may
-call the mirror silent. And a finding's id must not hang on when we happened to look: it is opened at the time of the newest record
-there is, plus the time allowed.
+Silence of the mirror and silence of our own reading look alike. Only a query that runs, and has read all there is, may call the
+mirror silent. And a finding's id must not hang on when we happened to look: it is opened at the time of the newest record there is,
+plus the time allowed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Without ``spark-submit`` the monitor starts a JVM of its own, on one machine or as the client of a cluster. Started by ``spark-submit``
 it is a child of the driver's JVM, which has been told everything by then: only what nobody has set is added.
 
-The traps: Spark's launcher reads a dozen environment variables of whatever other Spark the operator has; its workers take the first
+Spark's launcher reads a dozen environment variables of whatever other Spark the operator has; its workers take the first
 ``python3`` on PATH; its log goes to the terminal; and a JVM whose Python was killed lives on for a moment, with its hands still on
 the checkpoint. So for one machine the environment is set here, the log has a file, and the JVM inherits the lock of the checkpoint.
 """

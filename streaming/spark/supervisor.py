@@ -3,9 +3,9 @@
 A query that failed is started again after a wait that doubles, for nearly all that fails comes back: a broker, a disk, a worker. What
 does not, a checkpoint that cannot be read, stops the monitor with the remedy.
 
-The traps: a query resumes from its checkpoint, so a failure that lies in the checkpoint or in a record comes again at once. Records are
-therefore set aside one by one in the worker, and the checkpoint's failures are distinguished by name below. But Spark calls a checkpoint
-broken, too, that it merely cannot unpack on a full disk; so before anything is called damaged, the disk is tried.
+A query resumes from its checkpoint, so a failure that lies in the checkpoint or in a record comes again at once. Records are therefore set
+aside one by one in the worker, and the checkpoint's failures are distinguished by name below. But Spark calls a checkpoint broken, too,
+that it merely cannot unpack on a full disk; so before anything is called damaged, the disk is tried.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 State is the snapshots of the models of the lane's mirror partitions, one row of Spark's state store, written with every batch.
 
-The trap: a Python worker outlives batches, so it can keep the live models and spare itself the unpacking. But a task may fail half-way and
-be retried, here or in another worker, and a restart begins at the last commit. So kept models count only if the committed state is the
-very one that this worker made when it finished with them; else the state is the truth.
+A Python worker outlives batches, so it can keep the live models and spare itself the unpacking. But a task may fail half-way and be
+retried, here or in another worker, and a restart begins at the last commit. So kept models count only if the committed state is the very
+one that this worker made when it finished with them; else the state is the truth.
 """
 
 from __future__ import annotations

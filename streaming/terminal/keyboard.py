@@ -1,7 +1,7 @@
 """Reads single keys of a terminal, and puts the terminal back as it was.
 
-The trap: a terminal that is left without echo is useless to whoever gets it back. So everything that could end the process without its
-context managers is switched off meanwhile (the keys for quit and suspend), and Ctrl-C stays the signal that it is.
+A terminal that is left without echo is useless afterwards. So everything that could end the process without its context
+managers is switched off meanwhile (the keys for quit and suspend), and Ctrl-C stays the signal that it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the live view of ``top`` shows and what each key does to it: groups, one group, or the help. Without a terminal, without Kafka.
 
-The trap: groups change their order while somebody chooses one. So the choice is a group and not a place in the list; only as long as no
-key was pressed it is the first group, whichever that is.
+Groups change their order while somebody chooses one. So the choice is a group and not a place in the list; only as long as no key was
+pressed it is the first group, whichever that is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Draws the live view of ``top`` to the size of the terminal.
 
-The trap: a line that is longer than the terminal, or a row that takes two, moves everything below it out of sight. So each part is made
-into lines first, and only as many are drawn as there are.
+A line that is longer than the terminal, or a row that takes two, moves everything below it off the screen. So each part is made into lines
+first, and only as many are drawn as there are.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Published groups, members, findings and rebalances as tables: printed once by ``groups`` and its like, and live by ``top``.
 
-The trap: names come from the wire, and a terminal obeys control characters. So records are made harmless first
+Names come from the wire, and a terminal obeys control characters. So records are made harmless first
 (:func:`streaming.published.wire_text.harmless`), and the names that this keeps, of group and cluster, are made readable here.
 """
 

@@ -3,7 +3,7 @@
 How far the topic is sent is kept in the delivery log of the notifier, and only after the receiver has accepted it. So a stop loses nothing,
 and what is sent twice is the same trace. While the receiver is away nothing more is read: the topic is the queue.
 
-The trap: a queue that is kept by Kafka has an end, too. What retention deleted before it was sent is counted and said.
+A queue that is kept by Kafka has an end, too. What retention deleted before it was sent is counted and said.
 """
 
 from __future__ import annotations

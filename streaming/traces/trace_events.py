@@ -3,7 +3,7 @@
 The format is the "Trace Event Format" of Chromium's catapult. One process is the group. Its threads are the group's own lanes (its state,
 its rebalances, where the capture was blind) and one lane for each member. Times are microseconds since the epoch.
 
-The trap: slices of one thread must nest, or they are drawn wrongly. So each slice ends at the latest when the next one of its lane begins.
+Slices of one thread must nest, or they are drawn wrongly. So each slice ends at the latest when the next one of its lane begins.
 """
 
 from __future__ import annotations

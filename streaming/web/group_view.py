@@ -1,7 +1,7 @@
 """The view of one group: its lanes, its rebalances, its members, and the same as text.
 
-The trap: a picture that slides would be another picture every second. So it is drawn for one moment, the anchor, and the browser moves
-it; only what has changed is drawn anew, and all of it once it has moved by half of its width.
+A picture that slides would be another picture every second. So it is drawn for one moment, the anchor, and the browser moves it; only what
+has changed is drawn anew, and all of it once it has moved by half of its width.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who may look: requests for another host are refused, and without the token everything but the question for it.
 
-The trap: a page on 127.0.0.1 is open to every site that the operator's browser visits. A site can make its own name resolve to this
-address, and then read the page as its own. So the Host header has to name this machine.
+A page on 127.0.0.1 is open to every site that the operator's browser visits. A site can make its own name resolve to this address,
+and then read the page as its own. So the Host header has to name this machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What happened in a group as text: the same as the lanes, for those who read.
 
-The trap: in a large group the same happens to two hundred members within a second. Who reads wants that as one line, and the three who
-do something else as lines of their own.
+In a large group the same happens to two hundred members within a second. Who reads wants that as one line, and the three who do something
+else as lines of their own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads single frames out of the mirror topic, for the view of a finding's evidence.
 
-The trap: a finding may be older than the mirror's retention. Then the frame is gone, and only its description in the finding is left.
+A finding may be older than the mirror's retention. Then the frame is gone, and only its description in the finding is left.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Serves the page: addresses, live differences, and the guard before everything.
 
-The trap: a stream is open as long as a tab is. Many forgotten tabs must not cost much, so their number is bounded, and two viewers of
-the same address share one rendering.
+A stream is open as long as a tab is. Many forgotten tabs must not cost much, so their number is bounded, and two viewers of the same
+address share one rendering.
 """
 
 from __future__ import annotations

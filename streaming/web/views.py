@@ -1,7 +1,7 @@
 """The views as HTML: each made of a frame, which stays, and of parts, which are replaced one by one when they change.
 
-The trap: a thousand groups are shown to many viewers at once. So what a view shows is rendered in pieces, pieces are kept as long as
-nothing of their group changes, and whoever compares two views compares mostly a piece with itself.
+A thousand groups are shown to many viewers at once. So what a view shows is rendered in pieces, pieces are kept as long as nothing of their
+group changes, and whoever compares two views compares mostly a piece with itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Follows a log while it is written, across rotation, as ``tail -F`` does.
 
-The trap: what was written between the last look and the rotation is in the file that has been moved away, and belongs before the new one.
+What was written between the last look and the rotation is in the file that has been moved away, and belongs before the new one.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ A coordinator's lines in the same log prove what no frame shows: the end of a se
 A line is written when its exchange is over. Records are told in the order in which requests came and responses left, so they are held back
 until nothing older is to be expected: as long as the coordinator may keep a request waiting.
 
-The trap: a request that waits (a JoinGroup until the others have joined, a SyncGroup until the leader's) is not in the log before it is
-answered. Its member looks silent. Where the log does not go on long enough to tell one from the other, a gap says so, and the groups go
-back to learning: nobody is blamed for a silence that may be the broker's.
+A request that waits (a JoinGroup until the others have joined, a SyncGroup until the leader's) is not in the log before it is answered. Its
+member looks silent. Where the log does not go on long enough to tell one from the other, a gap says so, and the groups go back to learning:
+nobody is blamed for a silence that may be the broker's.
 """
 
 from __future__ import annotations

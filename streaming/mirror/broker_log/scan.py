@@ -3,7 +3,7 @@
 Most lines of a busy broker's request log are Produce and Fetch. Which API a line is about stands near its beginning, so those are passed
 over without being parsed or copied. A line of any of the groups' APIs is handed on, and of each portion the last line, for its time.
 
-The trap: a file may not be what it is said to be. A line without an end is not collected without limit.
+A file may not be what it is said to be. A line without an end is not collected without limit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The time of a log line, in whatever pattern a broker writes it.
 
-The traps: most patterns name no zone, so the time is that of the reader's own zone (``TZ`` sets it). Some have whole seconds only. A line
-may have two times, that of the broker and that of the container's runtime; the finer one counts.
+Most patterns name no zone, so the time is that of the reader's own zone (``TZ`` sets it). Some have whole seconds only. A line may have two
+times, that of the broker and that of the container's runtime; the finer one counts.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Packets become TCP segments, segments the byte streams of connections, and those
 the capture lived, since the model's clock is in the data. The broker's side follows from ``ports``, else from who opened the connection,
 else from who sends requests.
 
-The trap: a capture is not made for us. It holds other traffic, begins and ends in the middle of things, and lacks packets. None of
-that is blamed on a client or a broker: it is counted here, or written as a gap.
+A capture is not made for us. It holds other traffic, begins and ends in the middle of things, and lacks packets. None of that is
+blamed on a client or a broker: it is counted here, or written as a gap.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The tap misses nothing of a connection, so its :class:`Conversation` may treat a
 misses bytes. They may lie in a body that is skipped anyway (nothing is lost then), cut a mirrored frame short (its record says so), or hide
 where frames begin. Then the groups of the connection get a gap record, and the next beginning is searched for.
 
-The trap: nothing is written for a connection before it has proven to be Kafka's. Captures are full of other traffic, and any four bytes of
-it look like a size.
+Nothing is written for a connection before it has proven to be Kafka's. Captures are full of other traffic, and any four bytes of it look
+like a size.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Behind the proxy the same request appears on another connection, to another endp
 clients of one make say the same things too, up to the moment when the coordinator has given them ids; a request that names a member and
 is under way at two places at once is one request.
 
-The trap: the frames that come before a client has its id would already make a false history when written twice. So a connection whose first
-requests are all under way elsewhere is held back until it says something of its own, or proves to be an echo.
+The frames that come before a client has its id would already make a false history when written twice. So a connection whose first requests
+are all under way elsewhere is held back until it says something of its own, or proves to be an echo.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The containers' layouts are dpkt's. Its readers are not used, because three thin
 original length (what the snap length has cut off), all interfaces of a pcapng file but the first, and whether a file ends in the
 middle of a packet. They also take any length that a damaged file claims for true.
 
-The trap: a stream that is being written (``tcpdump -U -w -``) must not be read in full chunks, or the newest packets wait for the next.
-So packets are given in lists, each of what was there when the file was read on.
+A stream that is being written (``tcpdump -U -w -``) must not be read in full chunks, or the newest packets wait for the next. So packets
+are given in lists, each of what was there when the file was read on.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Two directions of a connection are not independent: a segment that acknowledges 
 is passed on only when the bytes before it in its own direction *and* those that it acknowledges in the other have been, and a response
 never overtakes its request, whatever order the capture has them in.
 
-The trap is to distinguish a hole that will still be filled from one that will not. What the receiver has acknowledged it will not be sent
+A hole that will still be filled must be distinguished from one that will not. What the receiver has acknowledged it will not be sent
 again: if the capture lacks it, it is lost but for the little disorder of a capture on several queues. What was not acknowledged was
 lost on the way, and is sent again later, sometimes much later.
 """

@@ -4,8 +4,8 @@ Nothing in Kafka's framing marks a beginning. A request is recognised by its hea
 last byte, or, where the body's layout is not known here, when another request follows or the frame ends with the segment. A response has
 nothing but a correlation id, so only answers to requests that were seen are looked for.
 
-The trap: whatever is taken for a beginning decides how everything behind it is read. Better wait for the next frame than believe a
-poor candidate: of what passes unread, the caller says so.
+Whatever is taken for a beginning decides how everything behind it is read. Better wait for the next frame than believe a poor
+candidate: of what passes unread, the caller says so.
 """
 
 from __future__ import annotations

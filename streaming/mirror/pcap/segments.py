@@ -4,8 +4,8 @@ The everyday packets (IPv4 or IPv6 in Ethernet, VLANs included, loopback, Linux 
 making an object of each header costs nine times as much, and the plainest of them in one go; the odd ones (MPLS, PPPoE, IPv6 extension
 headers) are left to dpkt.
 
-The traps: Ethernet pads short packets, so the IP header says where the payload ends, but a packet that the sending host's network card
-was to cut up (segmentation offload) may be captured with a length of 0. The snap length cuts packets short without a trace in them.
+Ethernet pads short packets, so the IP header says where the payload ends, but a packet that the sending host's network card was to cut up
+(segmentation offload) may be captured with a length of 0. The snap length cuts packets short without a trace in them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 VXLAN (RFC 7348), GENEVE (RFC 8926), GRE (RFC 2784, 2890), ERSPAN types I to III (draft-foschiano-erspan-03) and IP in IP (RFC 2003, 4213).
 
-The traps: addresses of two virtual networks may overlap, so their number is part of a connection. A mirror cuts what grows too long by
-the wrapping; the inner IP header still says how long the packet was. Other programs may use the same UDP ports.
+Addresses of two virtual networks may overlap, so their number is part of a connection. A mirror cuts what grows too long by the wrapping;
+the inner IP header still says how long the packet was. Other programs may use the same UDP ports.
 """
 
 from __future__ import annotations

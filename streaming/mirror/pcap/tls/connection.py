@@ -3,9 +3,9 @@
 Of the handshake only both hellos are read. Which of the encrypted records carry application data is known by trying: what the key does not
 open belongs to the handshake still. So a key log needs no secrets of the handshake.
 
-The traps: a program may log a secret after its connection has sent data, so bytes wait for it. Missing bytes hide where records begin; the
-next record is found where the key opens one. And a record of TLS 1.3 may hold padding, so it is never known how much content is missing.
-A post-quantum key share makes hellos longer than many a snap length, so only their first bytes are asked for.
+A program may log a secret after its connection has sent data, so bytes wait for it. Missing bytes hide where records begin; the next record
+is found where the key opens one. And a record of TLS 1.3 may hold padding, so it is never known how much content is missing. A post-quantum
+key share makes hellos longer than many a snap length, so only their first bytes are asked for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A captured connection of which no byte is known yet: TLS, or what it would be taken for otherwise.
 
-The trap: the library that opens TLS is not installed everywhere, and a capture with secrets in it may have plain connections beside.
+The library that opens TLS is not installed everywhere, and a capture with secrets in it may have plain connections beside.
 """
 
 from __future__ import annotations
