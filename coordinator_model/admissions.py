@@ -12,10 +12,10 @@ from typing import Any, Final
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.group_store import GroupStore
 from coordinator_model.groups import refused_joins
-from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.heartbeat import refused_by_type
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
+from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.migration import carry_over, kind_shown, may_convert
 from coordinator_model.groups.requests import client_of, exchange_of
 from coordinator_model.rule_engine import RuleEngine
@@ -108,7 +108,7 @@ class Admissions:
         exchange.res_us, exchange.response_offset, exchange.error = record.at_us, record.offset, body.error_code
         group, open_findings = self._groups.touched(key, record.at_us)
         if exchange.generation == JOIN_EPOCH:
-            refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange), body.error_message)
+            refused_joins.note(group.refused_joins, exchange, epoch_response_evidence(exchange), body.error_message)
             self._groups.changed(key, record.at_us)
         events = refused_by_type(exchange, body)
         yield from self._rules.on_events(group, open_findings, events, record.at_us)

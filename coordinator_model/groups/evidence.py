@@ -1,4 +1,4 @@
-"""Describe frames as evidence.
+"""Describe frames as evidence: of a classic group by the generation that they name, of one with epochs by the epoch.
 
 A response names no member, so its description takes the member from the request.
 """
@@ -58,3 +58,27 @@ def _said_by(member_id: str, instance_id: str | None, generation: int) -> str:
     if generation >= 0:
         parts.append(f" generation {generation}")
     return ",".join(parts)
+
+
+def epoch_request_evidence(exchange: Exchange) -> Evidence:
+    """Return the request of a member with an epoch as evidence."""
+    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} request{_epoch_particulars(exchange)}"
+    return Evidence(exchange.partition, exchange.offset, *exchange.key, exchange.inv_us, words)
+
+
+def epoch_response_evidence(exchange: Exchange, returned: int | None = None) -> Evidence:
+    """Return the response to a member with an epoch as evidence. ``returned`` is the epoch in it, if it has one."""
+    outcome = error_name(exchange.error) if exchange.error else "success"
+    epoch = "" if returned is None else f", epoch {returned}"
+    words = f"{API_NAMES[exchange.api_key]} v{exchange.api_version} answer: {outcome}{epoch} (to{_epoch_particulars(exchange)})"
+    return Evidence(exchange.partition, exchange.response_offset, *exchange.key, exchange.res_us, words)
+
+
+def epoch_exchange_evidence(exchange: Exchange) -> tuple[Evidence, Evidence]:
+    """Return the request of a member with an epoch and its response as evidence."""
+    return epoch_request_evidence(exchange), epoch_response_evidence(exchange)
+
+
+def _epoch_particulars(exchange: Exchange) -> str:
+    instance = "" if exchange.instance_id is None else f", instance {exchange.instance_id}"
+    return f" member {exchange.member_id or 'without an id'}{instance}, epoch {exchange.generation}"

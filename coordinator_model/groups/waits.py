@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import GONE, ID_NOT_USED, NO_ASSIGNMENT, NOT_GIVEN_UP, NOT_REJOINED, NOT_TOLD, RECONCILING, State
 from coordinator_model.finding import iso_utc
-from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.evidence import partitions_text
+from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import Partitions, Removed
 from coordinator_model.wording import clock, counted

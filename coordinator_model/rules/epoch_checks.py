@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_model.finding import Certainty, Severity
-from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.events import (
     AskedToRejoin,
     CameBack,
@@ -18,7 +18,6 @@ from coordinator_model.groups.epochs.events import (
     Unlawful,
     WentSilent,
 )
-from coordinator_model.groups.epochs.evidence import asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.heartbeat import SLOW_TIMES
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.positions import GONE, IMPOSSIBLE, NEVER_JOINED
@@ -26,7 +25,7 @@ from coordinator_model.groups.epochs.reconciliation import longest_kept_us
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.sessions import died_us, looks_for_coordinator
 from coordinator_model.groups.events import Answered, NewId
-from coordinator_model.groups.evidence import client_text
+from coordinator_model.groups.evidence import client_text, epoch_exchange_evidence, epoch_request_evidence
 from coordinator_model.groups.sameness import CameBackDead
 from coordinator_model.rules.base import Breach, captured, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
@@ -55,7 +54,7 @@ def impossible_answer(group: EpochGroupData, unlawful: Unlawful) -> Breach | Non
         f"The coordinator {exchange.broker} answered {a_or_an(api)} v{exchange.api_version} of {sender_text(exchange)} in group "
         f"{group.name} with {named}, which no coordinator gives there.",
         f"{api} v{exchange.api_version} answered {named}",
-        exchange_evidence(exchange),
+        epoch_exchange_evidence(exchange),
         subject=f"{api} {named}",
     )
 
@@ -116,7 +115,7 @@ def heartbeat_for_another(group: EpochGroupData, answered: Answered) -> Breach:
         f"The coordinator {exchange.broker} answered the heartbeat of {sender_text(exchange)} in group {group.name} with the member id "
         f"{answered.member_id}.",
         f"a heartbeat of {exchange.member_id} succeeded as {answered.member_id}",
-        exchange_evidence(exchange),
+        epoch_exchange_evidence(exchange),
         generation=None,
     )
 
@@ -193,7 +192,7 @@ def ids_left_behind(group: EpochGroupData, new: NewId) -> Breach | None:
         f"Client {client} joined group {group.name} under another member id, {exchange.member_id}, after it left {new.abandoned} behind "
         "within the hour without leaving: the partitions of each are idle until its session runs out.",
         f"{counted(new.abandoned, 'member id')} of one client left behind within an hour",
-        exchange_evidence(exchange),
+        epoch_exchange_evidence(exchange),
         actor=exchange.actor,
         member_id=exchange.member_id,
     )
@@ -212,7 +211,7 @@ def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
         f"{len(times)} times since {clock(times[0])}: {_each_death(group, dead)}.",
         f"member {back.dead.id} ended without leaving, and the same {back.known_by} joined under a new member id; {len(times)} times in "
         f"{seconds(times[-1] - times[0])}",
-        exchange_evidence(exchange),
+        epoch_exchange_evidence(exchange),
         generation=group.epoch,
         subject=exchange.instance_id or client_text(exchange.actor),
     )
@@ -242,7 +241,7 @@ def came_back(group: EpochGroupData, back: CameBack) -> Breach | None:
         f"{begin(who(member))} left group {group.name} {seconds(back.held_us)} after it joined and joins again "
         f"{seconds(back.exchange.res_us - back.left_us)} later: its application most likely polled too rarely.",
         "a leave later than its rebalance timeout after its join, then a join under the same member id",
-        captured(back.left_frame, asked_evidence(back.exchange)),
+        captured(back.left_frame, epoch_request_evidence(back.exchange)),
         certainty=Certainty.HEURISTIC,
     )
 
@@ -289,7 +288,7 @@ def commit_after_end(group: EpochGroupData, misjudged: CommitMisjudged) -> Breac
         f"The coordinator {exchange.broker} let {sender_text(exchange)} overwrite offsets of group {group.name} at epoch "
         f"{exchange.generation}, although that member {why}.",
         f"{a_or_an(API_NAMES[exchange.api_key])} at epoch {exchange.generation} accepted",
-        (*proof, *exchange_evidence(exchange)),
+        (*proof, *epoch_exchange_evidence(exchange)),
     )
 
 
@@ -303,7 +302,7 @@ def committed_foreign(group: EpochGroupData, foreign: CommittedForeign) -> Breac
         f"{begin(who(member))} goes on committing {partitions_text(group, foreign.partitions)} in group {group.name}, which it has given "
         f"up, and which {who(foreign.owner)} owns: whoever commits last sets where the next owner begins.",
         f"{foreign.times} commits in a row of partitions that another member was assigned before",
-        captured(foreign.owner.granted_frame, *exchange_evidence(exchange)),
+        captured(foreign.owner.granted_frame, *epoch_exchange_evidence(exchange)),
         generation=exchange.generation,
     )
 
@@ -317,7 +316,7 @@ def instance_changed(group: EpochGroupData, changed: InstanceChanged) -> Breach:
         f"{begin(who(member))} joined group {group.name} {joined}, and names the instance id {exchange.instance_id} in its "
         f"{API_NAMES[exchange.api_key]}: it cannot be fenced as it should.",
         f"one member id with two instance ids: {member.instance_id or 'none'} and {exchange.instance_id}",
-        captured(member.epoch_frame, asked_evidence(exchange)),
+        captured(member.epoch_frame, epoch_request_evidence(exchange)),
         generation=exchange.generation if exchange.generation >= 0 else None,
     )
 
@@ -338,6 +337,6 @@ def subscription_flaps(group: EpochGroupData, flapped: SubscriptionFlapped) -> B
         f"{who(member)} goes back and forth between {len(values)} subscriptions in group {group.name}, {len(changes)} times within 15 "
         "minutes: each change makes all members rebalance.",
         f"{counted(len(changes), 'change')} between {counted(len(values), 'subscription')}",
-        (asked_evidence(flapped.exchange),),
+        (epoch_request_evidence(flapped.exchange),),
         generation=member.epoch,
     )

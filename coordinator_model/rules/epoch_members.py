@@ -18,7 +18,7 @@ from coordinator_model.finding import (
     WARNING,
 )
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.events import (
     CommitMisjudged,
     CommitRefused,
@@ -28,10 +28,10 @@ from coordinator_model.groups.epochs.events import (
     StaticLeaveRefused,
     WrongGroupType,
 )
-from coordinator_model.groups.epochs.evidence import asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.kinds import CONSUMER, KIND_BY_API, SHARE, STREAMS
 from coordinator_model.groups.epochs.positions import GONE, NEVER_JOINED
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
+from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence
 from coordinator_model.groups.group_model import GroupModel
 from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, Due, captured, is_gone, rule, sender_text, timer_rule, who, whom
@@ -116,7 +116,7 @@ def E_09(group: EpochGroupData, paused: PausedLong) -> Breach:
         f"{seconds(member.interval_ms * 1_000)}, and is removed after a session of "
         f"{group.shortest_session_ms(member) / 1_000:g} s at the least.",
         f"{seconds(paused.pause_us)} between two heartbeats",
-        (asked_evidence(paused.exchange),),
+        (epoch_request_evidence(paused.exchange),),
         generation=member.epoch,
     )
 
@@ -143,7 +143,7 @@ def E_10(group: GroupModel[Any], wrong: WrongGroupType) -> Breach | None:
         f"{begin(sender_text(exchange))} cannot take part in group {group.name}, which is of the {group.kind} type: its {api} is refused "
         f"with {error_name(exchange.error)}{reason}.",
         f"{a_or_an(api)} at epoch {exchange.generation} answered {error_name(exchange.error)}{reason}",
-        exchange_evidence(exchange),
+        epoch_exchange_evidence(exchange),
         action=_action_for(group, exchange),
         generation=None,
     )
@@ -193,7 +193,7 @@ def E_19(group: EpochGroupData, refused: StaticLeaveRefused) -> Breach:
         f"{begin(who(member))} left group {group.name} for a while without its instance id {member.instance_id}, and was refused: it holds "
         f"that instance id and its partitions until its session ends, {clock(until_us)} at the earliest.",
         "a heartbeat at epoch -2 without an instance id answered INVALID_REQUEST",
-        exchange_evidence(refused.exchange),
+        epoch_exchange_evidence(refused.exchange),
     )
 
 
@@ -218,7 +218,7 @@ def E_20(group: EpochGroupData, misjudged: CommitMisjudged) -> Breach | None:
         f"The coordinator {exchange.broker} {did} a commit of {_committer(exchange)} in group {group.name} at epoch {exchange.generation}, "
         f"{_known(group, misjudged)}.",
         f"{a_or_an(API_NAMES[exchange.api_key])} at epoch {exchange.generation} {did}",
-        (*proof, *exchange_evidence(exchange)),
+        (*proof, *epoch_exchange_evidence(exchange)),
         severity=None if exchange.error else CRITICAL,
     )
 

@@ -7,7 +7,7 @@ its rows the answer broke. A refusal is no finding: epochs move on while request
 from __future__ import annotations
 
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIRMED, CRITICAL, ERROR, HEURISTIC, WARNING
-from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.events import (
     ClaimedMore,
     EpochFenceIgnored,
@@ -16,9 +16,9 @@ from coordinator_model.groups.epochs.events import (
     MalformedHeartbeat,
     Unlawful,
 )
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.positions import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH
+from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence, epoch_response_evidence
 from coordinator_model.groups.records import HeartbeatFacts, Removed
 from coordinator_model.rules.base import Breach, captured, is_refused_no_longer, rule, sender_text, who
 from coordinator_model.wire import API_NAMES, error_name
@@ -44,7 +44,7 @@ def _breach_of(group: EpochGroupData, unlawful: Unlawful) -> Breach:
         exchange,
         f"The coordinator {exchange.broker} {_did(group, unlawful, asked)}.",
         f"{api} at epoch {exchange.generation} answered {error_name(exchange.error)}",
-        captured(unlawful.proof, *exchange_evidence(exchange)),
+        captured(unlawful.proof, *epoch_exchange_evidence(exchange)),
         generation=exchange.generation if exchange.generation > JOIN_EPOCH else None,
         certainty=HEURISTIC if unlawful.kind == FENCED and unlawful.reloaded else None,
     )
@@ -91,7 +91,7 @@ def E_01(group: EpochGroupData, shrank: EpochShrank) -> Breach:
         f"The coordinator {exchange.broker} answered {sender_text(exchange)} in group {group.name} with epoch {shrank.returned}, although "
         f"that member was at epoch {shrank.had} already: it has lost state.",
         f"epoch {shrank.returned} after epoch {shrank.had}",
-        captured(member.epoch_frame, answer_evidence(exchange, shrank.returned)),
+        captured(member.epoch_frame, epoch_response_evidence(exchange, shrank.returned)),
         generation=shrank.returned,
     )
 
@@ -163,7 +163,7 @@ def E_05(group: EpochGroupData, malformed: MalformedHeartbeat) -> Breach:
         exchange,
         f"{begin(sender_text(exchange))} sent a join to group {group.name} that must be refused: {exchange.facts.malformed}.",
         f"{a_or_an(API_NAMES[exchange.api_key])} at epoch 0: {exchange.facts.malformed}",
-        (asked_evidence(exchange),),
+        (epoch_request_evidence(exchange),),
         generation=None,
     )
 
@@ -185,7 +185,7 @@ def E_07(group: EpochGroupData, again: JoinedAgain) -> Breach | None:
         f"{begin(who(member))} joined group {group.name} {len(member.joins)} times within a minute although it was a member: it forgets "
         "its epoch.",
         f"{len(member.joins)} joins with epoch 0 within {seconds(member.joins[-1] - member.joins[0])}, no refusal and no leave between",
-        (answer_evidence(again.exchange),),
+        (epoch_response_evidence(again.exchange),),
     )
 
 
@@ -204,7 +204,7 @@ def E_08(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
         f"{begin(who(member))} claims {partitions_text(group, claimed.partitions)} in group {group.name}, which it was not assigned since "
         "it joined.",
         f"a request that lists {partitions_text(group, claimed.partitions)} as owned",
-        captured(member.granted_frame, asked_evidence(claimed.exchange)),
+        captured(member.granted_frame, epoch_request_evidence(claimed.exchange)),
         generation=claimed.exchange.generation,
     )
 

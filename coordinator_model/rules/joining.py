@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, ERROR, WARNING, Blame, Severity
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.evidence import partitions_text
+from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.kinds import CONSUMER
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.protocol.epochs import TABLE

@@ -24,12 +24,12 @@ from coordinator_model.finding import (
     Blame,
     Evidence,
 )
-from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.events import AssignorFailed, DoubleOwned, EpochRose, NoAssignment, UnsubscribedAssigned
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence, exchange_evidence, partitions_text
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.reconciliation import UNSEEN_CAUSE, removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence, epoch_response_evidence
 from coordinator_model.groups.waits import Wait, sentence, waits
 from coordinator_model.rules.base import Breach, Due, captured, rule, sender_text, timer_rule, who
 from coordinator_model.wire import API_NAMES
@@ -70,7 +70,7 @@ def A_12(group: EpochGroupData, double: DoubleOwned) -> Breach:
         f"The coordinator {double.exchange.broker} gave {what} of group {group.name} to {taker} while {who(holder)} held it: that "
         f"member was neither asked to give it up in time nor removed, and was accepted afterwards at epoch {double.exchange.generation}.",
         f"Assigned to {double.grant.other} before {holder.id} gave it up: {what}",
-        (*double.grant.frames, answer_evidence(double.exchange)),
+        (*double.grant.frames, epoch_response_evidence(double.exchange)),
         generation=double.exchange.generation,
     )
 
@@ -91,7 +91,7 @@ def E_12(group: EpochGroupData, missing: NoAssignment) -> Breach:
         f"The coordinator {exchange.broker} answered the {asked} of {sender_text(exchange)} in group {group.name} without an "
         "assignment: the client goes on with what it had.",
         f"a {asked} answered at epoch {missing.epoch} without an assignment",
-        (asked_evidence(exchange), answer_evidence(exchange, missing.epoch)),
+        (epoch_request_evidence(exchange), epoch_response_evidence(exchange, missing.epoch)),
         generation=missing.epoch,
     )
 
@@ -116,7 +116,7 @@ def E_13(group: EpochGroupData, failed: AssignorFailed) -> Breach | None:
         f"The coordinator {exchange.broker} fails on heartbeats of group {group.name}, {failed.times} times in a row{reason}: no "
         "rebalance is possible.",
         f"{a_or_an(api)} answered UNKNOWN_SERVER_ERROR{reason}",
-        exchange_evidence(exchange),
+        epoch_exchange_evidence(exchange),
         subject="",
         generation=None,
     )
@@ -140,7 +140,7 @@ def E_16(group: EpochGroupData, more: UnsubscribedAssigned) -> Breach:
         member,
         f"The coordinator {exchange.broker} assigned {assigned} to {who(member)} in group {group.name}, which subscribes to {wants}.",
         f"{more.assigned} topics assigned, {len(subscribed)} subscribed",
-        exchange_evidence(exchange),
+        epoch_exchange_evidence(exchange),
         generation=member.epoch,
     )
 

@@ -25,10 +25,9 @@ from coordinator_model.groups.classic.trackers.sessions import (
     hung_up_since,
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import FellSilent, Slow, Throttled
-from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
+from coordinator_model.groups.evidence import epoch_response_evidence, exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member, Removed
 from coordinator_model.rules.base import (
     Breach,
@@ -338,7 +337,7 @@ def T_07(group: ClassicGroup | EpochGroupData, throttled: Throttled) -> Breach:
     exchange = throttled.exchange
     if isinstance(group, EpochGroupData):
         member = group.members.get(exchange.member_id)
-        generation, evidence = None if member is None else member.epoch, answer_evidence(exchange)
+        generation, evidence = None if member is None else member.epoch, epoch_response_evidence(exchange)
     else:
         generation, evidence = group.generation, response_evidence(exchange, exchange.error)
     return Breach.of_sender(

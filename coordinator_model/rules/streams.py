@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, INFO, WARNING, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored, StreamsJoinRefused
-from coordinator_model.groups.epochs.evidence import exchange_evidence
 from coordinator_model.groups.epochs.kinds import SHARE
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.statuses import (
@@ -21,7 +20,7 @@ from coordinator_model.groups.epochs.statuses import (
     SHUTDOWN_WINDOW_US,
     STALE_TOPOLOGY,
 )
-from coordinator_model.groups.evidence import client_text
+from coordinator_model.groups.evidence import client_text, epoch_exchange_evidence
 from coordinator_model.rules.base import Breach, Due, about_one, captured, rule, sender_text, timer_rule, who
 from coordinator_model.wire import error_name
 from coordinator_model.wording import begin, clock, plural, seconds, some
@@ -186,7 +185,7 @@ def R_22(group: EpochGroupData, refused: StreamsJoinRefused) -> Breach:
         exchange,
         f"{begin(sender_text(exchange))} cannot join Streams group {group.name}: its topology is refused with {reason}.",
         f"a join with a topology answered {reason}",
-        exchange_evidence(exchange),
+        epoch_exchange_evidence(exchange),
         subject=client_text(exchange.actor),  # one that is started anew and refused again has another member id each time
         generation=None,
     )
@@ -208,6 +207,6 @@ def R_23(group: EpochGroupData, ignored: StopIgnored) -> Breach:
         f"{begin(who(member))} goes on in Streams group {group.name} although it was told {seconds(ignored.lasts_us)} ago that the "
         "application stops: the others stop, and it keeps its tasks.",
         f"a heartbeat {seconds(ignored.lasts_us)} after status {SHUTDOWN_APPLICATION} (shutdown application)",
-        exchange_evidence(ignored.exchange),
+        epoch_exchange_evidence(ignored.exchange),
         generation=member.epoch,
     )

@@ -12,8 +12,8 @@ from coordinator_model.groups import refused_joins
 from coordinator_model.groups.epochs import identity, reconciliation
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
-from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.records import Exchange, JoinFacts, Removed
 from coordinator_model.groups.responses import leave_outcomes
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -43,19 +43,19 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
                 member.rejoin_asked_us = None
         return NOTHING
     if exchange.api_key == JOIN_GROUP:
-        refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange))
+        refused_joins.note(group.refused_joins, exchange, epoch_response_evidence(exchange))
         group.changed = True
     member = group.members.get(exchange.member_id)
     if member is None:
         return NOTHING
     if error == UNKNOWN_MEMBER_ID and member.classic and member.removed is None:
-        group.remove(member, Removed.FENCED, exchange.res_us, answer_evidence(exchange))
+        group.remove(member, Removed.FENCED, exchange.res_us, epoch_response_evidence(exchange))
     elif error == REBALANCE_IN_PROGRESS and member.classic and exchange.api_key != JOIN_GROUP:
         member.proven_us = member.accepted_us = exchange.res_us
         if member.rejoin_asked_us is None:
             member.rejoin_asked_us = exchange.res_us
             member.rejoin_frames = []
-        member.rejoin_frames = [*member.rejoin_frames[:1], answer_evidence(exchange)]
+        member.rejoin_frames = [*member.rejoin_frames[:1], epoch_response_evidence(exchange)]
         if exchange.api_key == HEARTBEAT and not _joins_now(group, member):
             return (AskedToRejoin(exchange, member, member.rejoin_asked_us),)
     elif error == FENCED_INSTANCE_ID:
@@ -101,7 +101,7 @@ def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
         if error == NONE and member is not None and member.keeps_place:
             why = Removed.LEFT if member.actor.connection == exchange.actor.connection else Removed.REMOVED
             beats = any(other.member_id == id_ and other.api_key == group.traits.api_key for other in group.open.values())
-            group.remove(member, why, exchange.res_us, answer_evidence(exchange))
+            group.remove(member, why, exchange.res_us, epoch_response_evidence(exchange))
             member.gone = exchange.gap_free and not beats and not member.classic
     group.stirred_us = exchange.res_us
     group.doubles = []

@@ -12,9 +12,9 @@ from coordinator_model.groups.committed_offsets import read_positions, refusals_
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedForeign
-from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.positions import MEMBER_EPOCH_SINCE, STALE, commit_kind
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import NONE, NOT_ADMITTED, OFFSET_COMMIT, STALE_MEMBER_EPOCH, TXN_OFFSET_COMMIT
@@ -162,5 +162,5 @@ def _count(member: EpochMember, exchange: Exchange) -> Refusals:
     refusals = member.commit_refusals
     if refusals is None or (refusals.error, refusals.generation) != (exchange.error, exchange.generation):
         refusals = member.commit_refusals = Refusals(exchange.error, exchange.generation, 0, exchange.res_us, exchange.res_us)
-    refusals.add(exchange.res_us, answer_evidence(exchange))
+    refusals.add(exchange.res_us, epoch_response_evidence(exchange))
     return refusals

@@ -15,6 +15,7 @@ from coordinator_model.events import RECONCILING
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator
+from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
 from coordinator_model.groups.epochs.records import (
     NO_PARTITIONS,
@@ -26,9 +27,10 @@ from coordinator_model.groups.epochs.records import (
     Unseen,
 )
 from coordinator_model.groups.epochs.watched import Watched
-from coordinator_model.groups.records import Exchange, Removed
+from coordinator_model.groups.records import Exchange, Partitions, Removed
 
 CAUSES_KEPT: Final = 32
+_TOPICS_NAMED: Final = 3
 _EVICTIONS: Final = {
     Removed.SILENT: SESSION_EXPIRED,
     Removed.NOT_BACK: SESSION_EXPIRED,
@@ -226,3 +228,16 @@ class EpochGroupData(Watched):
             waiting.gap_free = False
         self.note_state(at_us)
         self.changed = True
+
+
+def partitions_text(group: EpochGroupData, partitions: Partitions) -> str:
+    """Return ``orders-2 and orders-5``, ``tasks 0_2 and 0_5`` for a Streams group; the number and the first for many."""
+    if group.kind == STREAMS:  # Kafka Streams' own names
+        names = [f"{subtopology}_{number}" for subtopology, number in sorted(partitions)]
+        kind, before = "tasks", "task " if len(names) == 1 else "tasks "
+    else:
+        names = [f"{group.topic_text(topic)}-{number}" for topic, number in sorted(partitions)]
+        kind, before = "partitions", ""
+    if len(names) > 2 * _TOPICS_NAMED:
+        return f"{len(names)} {kind} ({', '.join(names[:_TOPICS_NAMED])} …)"
+    return before + " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import Unseen
+from coordinator_model.groups.evidence import epoch_response_evidence
 
 if TYPE_CHECKING:
     from coordinator_model.groups.epochs.data import EpochGroupData
@@ -28,5 +28,5 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> None:
         for member in described.members
         if member.member_id not in group.members and not getattr(member, "instance_id", None)
     )
-    group.unseen = Unseen(exchange.inv_us, len(described.members), unseen, answer_evidence(exchange)) if unseen else None
+    group.unseen = Unseen(exchange.inv_us, len(described.members), unseen, epoch_response_evidence(exchange)) if unseen else None
     group.changed = True

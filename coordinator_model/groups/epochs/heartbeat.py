@@ -34,11 +34,11 @@ from coordinator_model.groups.epochs.events import (
     UnsubscribedAssigned,
     WrongGroupType,
 )
-from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.positions import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
 from coordinator_model.groups.events import Answered
+from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -371,7 +371,7 @@ def _check_assignment(
 
 def _left(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> None:
     group.accepted(exchange)
-    frame = answer_evidence(exchange)
+    frame = epoch_response_evidence(exchange)
     if member is None and exchange.generation == ASIDE_EPOCH and exchange.member_id and exchange.instance_id is not None:
         member = group.member_of(exchange)  # its instance id is free from here on, and its session ends within one
         member.proven_us = member.accepted_us = exchange.res_us
@@ -421,7 +421,7 @@ def _refused(
             sessions.note_end(group, exchange, member)
             due_us = reconciliation.removal_due_us(group, member)
             counted = due_us is not None and group.epoch_us >= due_us
-            group.remove(member, Removed.FENCED, exchange.res_us, answer_evidence(exchange))
+            group.remove(member, Removed.FENCED, exchange.res_us, epoch_response_evidence(exchange))
             if counted:
                 group.recent.pop()  # the epoch has risen for it already
         member.gone = certain
@@ -436,7 +436,7 @@ def _not_let_in(group: EpochGroupData, exchange: Exchange, body: Any) -> None:
     malformed = facts.malformed if isinstance(facts, HeartbeatFacts) else ""
     if exchange.api_key == STREAMS_GROUP_HEARTBEAT and exchange.error in _TOPOLOGY_REFUSED and not malformed:
         return
-    refused_joins.note(group.refused_joins, exchange, answer_evidence(exchange), body.error_message, malformed)
+    refused_joins.note(group.refused_joins, exchange, epoch_response_evidence(exchange), body.error_message, malformed)
     group.changed = True
 
 
@@ -446,7 +446,7 @@ def _count_refusal(member: EpochMember, exchange: Exchange) -> Refusals:
     if refusals is None or (refusals.error, refusals.generation) != (exchange.error, exchange.generation):
         refusals = member.refusals = Refusals(exchange.error, exchange.generation, 0, exchange.res_us, exchange.res_us)
     if not refusals.count or exchange.inv_us >= refusals.last_us:
-        refusals.add(exchange.res_us, answer_evidence(exchange))
+        refusals.add(exchange.res_us, epoch_response_evidence(exchange))
     return refusals
 
 
@@ -459,7 +459,7 @@ def _instance_held(group: EpochGroupData, exchange: Exchange) -> InstanceHeld:
         claim = group.claims[exchange.instance_id] = InstanceClaim(exchange.res_us)
     claim.times += 1
     claim.last_us = exchange.res_us
-    claim.frames = (*claim.frames[:2], answer_evidence(exchange))
+    claim.frames = (*claim.frames[:2], epoch_response_evidence(exchange))
     holder = group.members.get(group.instances.get(exchange.instance_id, ""))
     return InstanceHeld(exchange, claim.first_us, claim.times, holder, claim.frames)
 

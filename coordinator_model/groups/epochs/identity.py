@@ -11,10 +11,9 @@ from typing import Final
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CameBack, InstanceTaken, LostInstanceRefused
-from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import EpochMember, InstanceUse
 from coordinator_model.groups.events import NewId
-from coordinator_model.groups.evidence import client_text
+from coordinator_model.groups.evidence import client_text, epoch_response_evidence
 from coordinator_model.groups.records import Exchange, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 
@@ -35,7 +34,9 @@ def take(group: EpochGroupData, exchange: Exchange, member: EpochMember, instanc
     replace(group, holder, exchange.res_us)
     known = group.instance_uses.get(instance_id) or InstanceUse(((holder.joins[-1] if holder.joins else 0, holder.id),))
     takes = (*known.takes[1 - _KEPT :], (exchange.res_us, member.id))
-    use = group.instance_uses[instance_id] = known._replace(takes=takes, frames=(*known.frames[-2:], answer_evidence(exchange)))
+    use = group.instance_uses[instance_id] = known._replace(
+        takes=takes, frames=(*known.frames[-2:], epoch_response_evidence(exchange))
+    )
     return (InstanceTaken(exchange, instance_id, use),)
 
 
@@ -69,7 +70,9 @@ def refused(group: EpochGroupData, exchange: Exchange, member: EpochMember | Non
     if all(member_id != exchange.member_id for _, member_id in known.takes):
         return NOTHING
     lost = (*known.refused[1 - _KEPT :], (exchange.res_us, exchange.member_id))
-    use = group.instance_uses[instance_id] = known._replace(refused=lost, frames=(*known.frames[-2:], answer_evidence(exchange)))
+    use = group.instance_uses[instance_id] = known._replace(
+        refused=lost, frames=(*known.frames[-2:], epoch_response_evidence(exchange))
+    )
     return (LostInstanceRefused(exchange, instance_id, use),)
 
 

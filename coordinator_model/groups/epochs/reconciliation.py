@@ -11,8 +11,8 @@ from typing import Final
 
 from coordinator_model.groups.epochs.data import BUMPS_KEPT, EpochGroupData
 from coordinator_model.groups.epochs.events import DoubleOwned, EpochRose
-from coordinator_model.groups.epochs.evidence import answer_evidence
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, Bump, DoubleGrant, EpochMember
+from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 
@@ -27,7 +27,7 @@ def joins(exchange: Exchange, member: EpochMember, assignment: Partitions | None
     member.granted = assignment
     member.ever = None if assignment is None else dict.fromkeys(assignment, 0)
     member.granted_us = exchange.res_us
-    member.granted_frame = answer_evidence(exchange)
+    member.granted_frame = epoch_response_evidence(exchange)
 
 
 def stays(
@@ -68,7 +68,7 @@ def stays(
         member.ever = None  # it was told to give them up, or gave them up before its epoch rose: which of both is not known
     if before is None or assignment - before:
         member.granted_us = exchange.res_us
-        member.granted_frame = answer_evidence(exchange)
+        member.granted_frame = epoch_response_evidence(exchange)
     member.granted = assignment
     member.was_assigned(assignment, epoch)
     if not group.traits.exclusive:
@@ -81,7 +81,7 @@ def _note_told(group: EpochGroupData, exchange: Exchange, member: EpochMember, t
     """Start the clock of what the member was told to give up: each answer that takes more starts it again."""
     if taken:
         member.told_us = exchange.res_us
-        member.told_frame = answer_evidence(exchange)
+        member.told_frame = epoch_response_evidence(exchange)
         member.told_timeout_ms = member.rebalance_timeout_ms
         group.changed = True
     elif not member.pending and member.told_us:
@@ -116,7 +116,7 @@ def note_double_grants(group: EpochGroupData, exchange: Exchange, member: EpochM
         if other.granted_us + skew_us >= exchange.inv_us or other.holds.isdisjoint(assignment):
             continue
         both = other.holds & assignment
-        frames = (*(() if other.granted_frame is None else (other.granted_frame,)), answer_evidence(exchange))
+        frames = (*(() if other.granted_frame is None else (other.granted_frame,)), epoch_response_evidence(exchange))
         group.doubles = [known for known in group.doubles if (known.holder, known.other) != (other.id, member.id)]
         group.doubles.append(DoubleGrant(other.id, member.id, tuple(sorted(both)), exchange.res_us, frames))
         del group.doubles[:-_DOUBLES_KEPT]
@@ -166,7 +166,7 @@ def deliver(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoc
     elif epoch != member.epoch:
         member.previous = None if exchange.generation == JOIN_EPOCH else member.epoch
         member.epoch = epoch
-        member.epoch_frame = answer_evidence(exchange, epoch)
+        member.epoch_frame = epoch_response_evidence(exchange, epoch)
         group.changed = True
     member.epoch_us = exchange.res_us
     member.reloaded = False
@@ -214,7 +214,7 @@ def _rose(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoch:
     cause, member_id = explained[0]
     if epoch - before > len(explained) or cause == UNSEEN_CAUSE:
         group.born_us = 0  # something raised it that was not seen: perhaps a member that joins elsewhere
-    bump = Bump(exchange.res_us, epoch, cause, member_id or None, answer_evidence(exchange, epoch))
+    bump = Bump(exchange.res_us, epoch, cause, member_id or None, epoch_response_evidence(exchange, epoch))
     pause_us = int(_STORM_PAUSES * (member.interval_ms or _USUAL_INTERVAL_MS) * 1_000)
     if not group.bumps or bump.at_us - group.bumps[-1].at_us > pause_us:
         group.storm_since_us, group.storm_times, group.storm_causes = bump.at_us, 0, {}

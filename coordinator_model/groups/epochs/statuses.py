@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored
-from coordinator_model.groups.epochs.evidence import answer_evidence, asked_evidence
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember, StatusSpell
+from coordinator_model.groups.evidence import epoch_request_evidence, epoch_response_evidence
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import STREAMS_GROUP_HEARTBEAT
@@ -75,7 +75,7 @@ def _take(group: EpochGroupData, exchange: Exchange, member: EpochMember, given:
 
 def _spell(group: EpochGroupData, exchange: Exchange, code: int) -> StatusSpell:
     known = group.status_spells.get(code)
-    at_us, frame = exchange.res_us, answer_evidence(exchange)
+    at_us, frame = exchange.res_us, epoch_response_evidence(exchange)
     if known is None or at_us - known.last_us > PAUSES_US.get(code, PAUSE_US):
         spell = StatusSpell(at_us, at_us, 1, (frame,))
     else:
@@ -95,4 +95,4 @@ def note_shutdown(group: EpochGroupData, exchange: Exchange, member: EpochMember
         return NOTHING  # it repeats what it asked
     group.shutdowns = (*kept[1 - _SHUTDOWNS_KEPT :], (exchange.res_us, member.id))
     group.changed = True
-    return (ShutdownAsked(exchange, member, group.shutdowns, asked_evidence(exchange)),)
+    return (ShutdownAsked(exchange, member, group.shutdowns, epoch_request_evidence(exchange)),)
