@@ -47,8 +47,6 @@ _STEP_BACK_US: Final = 5_000_000
 _LIVES_US: Final = 120_000_000
 """Without a packet of any kind for longer the capture is not known to have lived. Sessions of clients mostly end sooner."""
 
-_TLS_RECORDS: Final = (b"\x16\x03", b"\x17\x03")  # a handshake, and data of a connection that was open before
-
 
 class CaptureReader:
     """Takes packets, or what a proxy tells of its sockets, in the order of the capture, and writes mirror records.
@@ -275,11 +273,7 @@ class CaptureReader:
     def foreign(self, first: bytes) -> None:
         """A connection is not Kafka's, as far as it can be read; with its first bytes."""
         self.stats.foreign += 1
-        self.begins(first)
-
-    def begins(self, first: bytes) -> None:
-        """A client's first bytes on a connection that does not speak Kafka, or whose broker the operator named by its port."""
-        self.stats.encrypted += first.startswith(_TLS_RECORDS)
+        self.stats.connection_began(first)
 
     def opaque(self, reason: str) -> None:
         """A connection with a broker cannot be followed any further."""

@@ -13,6 +13,7 @@ from streaming.mirror.pcap.links import in_words
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+_TLS_RECORDS: Final = (b"\x16\x03", b"\x17\x03")  # a handshake, and data of a connection that was open before
 _HEADERS: Final = 14 + 8 + 40 + 20
 """Bytes of Ethernet with two VLAN tags, IPv6 and TCP."""
 
@@ -48,6 +49,10 @@ class CaptureStats:
     def kafka_connections(self) -> int:
         """Connections that speak Kafka."""
         return self.brokers.total()
+
+    def connection_began(self, first: bytes) -> None:
+        """Note the first bytes of a connection that does not speak Kafka, or whose broker the operator named by its port."""
+        self.encrypted += first.startswith(_TLS_RECORDS)
 
     def why_nothing(self, ports: Collection[int] = (), causes: Mapping[str, int] = MappingProxyType({})) -> str | None:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from streaming.mirror.client_software import ClientSoftware
+    from streaming.mirror.pcap.capture_stats import CaptureStats
     from streaming.mirror.pcap.dedup import Leg
     from streaming.mirror.pcap.reassembly import Stream
     from streaming.mirror.topics import KnownTopics
@@ -38,6 +39,8 @@ _UNSEEN: Final = _Exchange(-1, -1, 0)
 class Capture(Protocol):
     """What connections share."""
 
+    stats: CaptureStats
+
     def is_broker(self, endpoint: Endpoint) -> bool:
         """Whether the operator named this port, or it has spoken Kafka."""
 
@@ -46,9 +49,6 @@ class Capture(Protocol):
 
     def foreign(self, first: bytes) -> None:
         """A connection is not Kafka's, as far as it can be read; with its first bytes."""
-
-    def begins(self, first: bytes) -> None:
-        """A client's first bytes on a connection whose broker is known."""
 
     def opaque(self, reason: str) -> None:
         """A connection with a broker cannot be followed any further."""
@@ -170,7 +170,7 @@ class CapturedConnection(Conversation):
         """The next bytes from a side of the stream."""
         self._at_us = at_us
         if side == self._client_side and not self._heard[side] and self._capture.is_broker(self.endpoint):
-            self._capture.begins(data)
+            self._capture.stats.connection_began(data)
         self._heard[side] = True
         if self._is_opening:
             self._open(side, data, at_us)
