@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from coordinator_model.events import MemberEvent, NamedMember, RebalanceBegan
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, host_of
 from coordinator_model.wire import API_NAMES, error_name
@@ -20,6 +21,22 @@ def client_text(actor: ClientInfo) -> str:
 def client_named(client_id: str | None, address: str | None) -> str:
     """Return what :func:`client_text` does, of a client as events name it."""
     return f"{client_id or 'no client id'} at {host_of(address or '')}"
+
+
+def client_of(member: MemberEvent | NamedMember) -> str:
+    """Return client id and host of the member of an event, or in a record."""
+    return client_named(member.client_id, member.client_address)
+
+
+def event_evidence(event: MemberEvent | RebalanceBegan, shown_by: Exchange | None, words: str) -> Evidence | None:
+    """Return the frame that showed an event, None if there is none.
+
+    :param words: what the member did, to stand behind its name.
+    """
+    if event.frame is None or shown_by is None:
+        return None
+    who = event.member_id or event.client_id or "somebody"
+    return Evidence(event.frame.partition, event.frame.offset, *shown_by.key, event.at_us, f"{who} {words}")
 
 
 def request_evidence(exchange: Exchange) -> Evidence:

@@ -13,7 +13,7 @@ from coordinator_model.event_log import EventLog
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator, steps_down
 from coordinator_model.groups.records import AnyMember, ConnectionState, Coverage, Disconnections, Exchange, ExchangeKey, LateFrame
-from coordinator_model.groups.recurring.recurring import Recurring
+from coordinator_model.groups.recurring import Recurring
 from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.settings import Settings
@@ -49,7 +49,7 @@ class _Attached(Generic[M]):
     counted: bool  #: a counter that the group view shows, and no timer rule uses
     slow_changed: bool  #: something other than what every heartbeat changes
 
-    rebalance_events: Any  #: the recorder of its type
+    rebalances: Any  #: the recorder of its type
     joins: tuple[int, int] = (0, 0)  #: number of join phases seen to end, and their total microseconds
     syncs: tuple[int, int] = (0, 0)
     join_took_us: int | None = None

@@ -62,11 +62,11 @@ def carry_over(old: GroupModel[Any], new: GroupModel[Any], at_us: int, member_id
         _succeed(old, new, at_us)
         return NOTHING
     number_before = old.generation
-    old.rebalance_events.on_gap(old, at_us, f"was converted to the {new.kind} type")
+    old.rebalances.on_gap(old, at_us, f"was converted to the {new.kind} type")
     new.errors = old.errors
     if isinstance(old, ClassicGroupModel) and isinstance(new, EpochGroup):
         _to_epochs(old, new, at_us)
-        new.rebalance_events.in_sight = False if watched else None
+        new.rebalances.in_sight = False if watched else None
     elif isinstance(old, EpochGroup) and isinstance(new, ClassicGroupModel):
         _to_classic(old, new)
     if not watched:
@@ -89,7 +89,7 @@ def _is_another(old: GroupModel[Any], new: GroupModel[Any]) -> bool:
 
 def _succeed(old: GroupModel[Any], new: GroupModel[Any], at_us: int) -> None:
     """End what was open in a group that is no more. A request under way is the new group's."""
-    old.rebalance_events.on_gap(old, at_us, f"a {new.kind} group has taken its place")
+    old.rebalances.on_gap(old, at_us, f"a {new.kind} group has taken its place")
     new.learning_because = f"it has taken the place of a {old.kind} group"
     _carry_requests(old, new)
 
@@ -145,7 +145,7 @@ def _to_classic(old: EpochGroup, new: ClassicGroupModel) -> None:
             rebalance_timeout_ms=known.rebalance_timeout_ms,
         )
         member.last_frame_us, member.last_api = known.last_frame_us, known.last_api
-    new.rebalance_events.in_sight = False
+    new.rebalances.in_sight = False
     _carry_requests(old, new)
     for exchange in new.open.values():
         if exchange.api_key == JOIN_GROUP and exchange.member_id in new.members:
@@ -156,7 +156,7 @@ def _carry_requests(old: GroupModel[Any], new: GroupModel[Any]) -> None:
     new.open = {key: exchange for key, exchange in old.open.items() if exchange.api_key in _CARRIED}
     if isinstance(old, ClassicGroupModel) and isinstance(new, EpochGroup):
         joins = [key for key, exchange in new.open.items() if exchange.api_key == JOIN_GROUP]
-        new.rebalance_events.asked = dict(joins)
+        new.rebalances.asked = dict(joins)
     for connection, line in old.connections.items():
         outstanding = sum(1 for key in new.open if key[0] == connection)
         new.connections[connection] = ConnectionState(outstanding, line.last_response_us, line.actor)

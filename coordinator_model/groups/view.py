@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.counters import Cost, named_error
+from coordinator_model.counters import named_error
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.group import Group
@@ -29,7 +29,7 @@ def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partitio
         "generation": group.generation,
         **own,
         "rebalances": dict(sorted(group.causes.items())),
-        "costs": {cause: Cost(*cost).as_json() for cause, cost in sorted(group.rebalance_events.costs.items())},
+        "costs": {cause: cost.as_json() for cause, cost in sorted(group.rebalances.costs.items())},
         "joins": _phase(group.joins),
         "syncs": _phase(group.syncs),
         "last_join_ms": None if group.join_took_us is None else group.join_took_us // 1_000,

@@ -73,8 +73,8 @@ def timers_for(group: GroupModel[Any]) -> tuple[TimerRule, ...]:
     """Return the timer rules that can report anything about a group: less than half of them for a quiet one."""
     if not isinstance(group, ClassicGroupModel):
         return EPOCH_TIMERS
-    assignments = group.assignments
-    recurrences = group.recurring.is_any or len(group.rebalance_history.rebalances) >= GENERATIONS
+    assignments, over = group.assignments, group.rebalances.over
+    recurrences = group.recurring.is_any or len(over) + 1 >= GENERATIONS or (bool(over) and over[-1].unmoved)
     return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects), recurrences]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from coordinator_model.finding import CONFIG, CONFIRMED, ERROR, HEURISTIC, WARNING
+from coordinator_model.groups.classic.config_offsets import CONFIG_MISMATCH, Worker
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.recurring.config_offsets import CONFIG_MISMATCH, Worker
 from coordinator_model.rules.base import Breach, Due, Matter, timer_rule
 from coordinator_model.wording import clock, counted, some
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from coordinator_model.events import NEW_MEMBER, NOT_SEEN
 from coordinator_model.finding import CLIENT, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.rebalance_causes import Rebalance
-from coordinator_model.groups.recurring.hot_joins import WINDOW_US, Repeated
+from coordinator_model.groups.classic.hot_joins import WINDOW_US, Repeated
+from coordinator_model.groups.rebalance import Rebalance
 from coordinator_model.rules.base import Breach, Due, Matter, timer_rule
 from coordinator_model.wire import error_name
 from coordinator_model.wording import clock, counted, seconds
@@ -26,8 +26,8 @@ def _a_second(times: int, span_us: int) -> str:
 
 def _fast_rebalances(group: ClassicGroup) -> tuple[Rebalance, ...]:
     """Return the latest rebalances, if so many came so fast, and newcomers do not explain them."""
-    latest = group.rebalance_history.rebalances[-GENERATIONS:]
-    if len(latest) < GENERATIONS or latest[-1].at_us - latest[0].at_us > WINDOW_US:
+    latest = group.rebalances.completed[-GENERATIONS:]
+    if len(latest) < GENERATIONS or latest[-1].completed_us - latest[0].completed_us > WINDOW_US:
         return ()
     newcomers: list[Rebalance] = []
     for one in latest:
@@ -42,22 +42,23 @@ def _of_group(group: ClassicGroup) -> Iterator[Due]:
         return
 
     def describe() -> Breach:
-        span_us = latest[-1].at_us - latest[0].at_us
+        span_us = latest[-1].completed_us - latest[0].completed_us
         causes = Counter(one.starter.cause for one in latest)
         who = dict.fromkeys(one.starter.actor.client_id or one.starter.member_id for one in latest if one.starter.cause != NOT_SEEN)
         begun_by = f", begun by {', '.join(list(who)[:_NAMED])}" if who else ""
         frames = [one.starter.frame for one in (*latest[:2], *latest[-2:]) if one.starter.frame is not None]
         return Breach(
             "",
-            f"Group {group.name} is in a hot loop: since {clock(latest[0].at_us)} it rebalances {_a_second(len(latest) - 1, span_us)}, and "
-            f"each of its {counted(sum(1 for _ in group.present_members()), 'member')} sends JoinGroups as often; nobody gets to work.",
+            f"Group {group.name} is in a hot loop: since {clock(latest[0].completed_us)} it rebalances "
+            f"{_a_second(len(latest) - 1, span_us)}, and each of its {counted(sum(1 for _ in group.present_members()), 'member')} sends "
+            "JoinGroups as often; nobody gets to work.",
             f"{len(latest)} generations in {seconds(span_us)}{begun_by}: "
             + ", ".join(f"{cause} ({times})" for cause, times in causes.most_common()),
             tuple(frames),
             generation=latest[-1].generation,
         )
 
-    yield Due(latest[-1].at_us, "", ERROR, describe, period_us=0)
+    yield Due(latest[-1].completed_us, "", ERROR, describe, period_us=0)
 
 
 def _of_connections(group: ClassicGroup) -> Iterator[Due]:

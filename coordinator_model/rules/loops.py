@@ -11,10 +11,8 @@ from collections import Counter
 from coordinator_model.events import LEADER_REJOINED, MEMBER_LEFT, NOT_SEEN, REMOVED, SAME_TOPICS, WORKER_REJOINED
 from coordinator_model.finding import CLIENT, CONFIG, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.rebalance_causes import Rebalance, Starter, is_begun_by, is_started_by
+from coordinator_model.groups.classic.trackers.rebalance_causes import in_a_row, is_begun_by, is_started_by
 from coordinator_model.groups.classic.trackers.rebalance_history import (
-    LONG_US,
-    MINUTE_US,
     JoinedUnsynced,
     Rebalanced,
     Settled,
@@ -22,6 +20,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
 )
 from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
 from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.rebalance import LONG_US, MINUTE_US, Rebalance, Starter
 from coordinator_model.rules.base import Breach, admission, captured, first_and_last, is_gone, rule, the_client, who
 from coordinator_model.rules.epoch_checks import subscription_flaps
 from coordinator_model.wire import CONNECT
@@ -75,7 +74,7 @@ def _starters(group: ClassicGroup) -> int:
     Each client that was added and taken away again (R-24) would be one more, and such a group would never be found to be busy.
     """
     starters: list[Starter] = []
-    for rebalance in group.rebalance_history.rebalances:
+    for rebalance in group.rebalances.completed:
         starter = rebalance.starter
         if starter.cause in _NOBODY or group.recurring.scaling.came_and_went(starter.actor.client_id, starter.actor.address):
             continue
@@ -123,27 +122,27 @@ def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         deployment or an autoscaler, let it change fewer members at a time.
     False alarms: A deployment that takes more than 15 minutes and keeps the group busy for most of them.
     """
-    timeline, now_us = group.rebalance_history, rebalanced.newest.proven_us
+    timeline, rebalances, now_us = group.rebalance_history, group.rebalances.completed, rebalanced.newest.proven_us
     window_us = _window_us(group)
     count = timeline.rebalanced_within(window_us, now_us)
     busy_us = timeline.busy_us(now_us)
-    most = _most_frequent(timeline.rebalances)
-    begun = max((sum(is_begun_by(rebalance, one) for rebalance in timeline.rebalances) for one, _ in most), default=0)
+    most = _most_frequent(rebalances)
+    begun = max((sum(is_begun_by(rebalance, one) for rebalance in rebalances) for one, _ in most), default=0)
     members, starters = _members(group), _starters(group)
     if count >= _STORM and busy_us * 2 >= LONG_US:
         severity, why = ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
-    elif begun >= _STUCK_LOOP and begun * 2 >= len(timeline.rebalances):
+    elif begun >= _STUCK_LOOP and begun * 2 >= len(rebalances):
         severity = WARNING if most[0][0].cause in _MILD else ERROR
-        why = f"of the last {len(timeline.rebalances)}, {_by_whom(most)}"
+        why = f"of the last {len(rebalances)}, {_by_whom(most)}"
     elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * max(members, starters) + 2):
         ids = f" and of {starters} ids that started them" if starters > members else ""
         severity, why = WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
     else:
         return None
-    observed = _told(timeline.rebalances)
+    observed = _told(rebalances)
     if most and most[0][1] > 1 and _by_whom(most) not in why:
-        observed += f"; of {len(timeline.rebalances)}, {_by_whom(most)}"
-    frames = [rebalance.starter.frame for rebalance in first_and_last(timeline.rebalances)]
+        observed += f"; of {len(rebalances)}, {_by_whom(most)}"
+    frames = [rebalance.starter.frame for rebalance in first_and_last(rebalances)]
     return Breach(
         "",
         f"Group {group.name} rebalanced {count} times in {window_us // MINUTE_US} minutes: {why}.",
@@ -151,7 +150,7 @@ def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         captured(*frames, rebalanced.newest.proof),
         generation=rebalanced.newest.generation,
         severity=severity,
-        actor=most[0][0].actor if len(most) == 1 and most[0][1] * 2 >= len(timeline.rebalances) else None,
+        actor=most[0][0].actor if len(most) == 1 and most[0][1] * 2 >= len(rebalances) else None,
     )
 
 
@@ -195,13 +194,13 @@ def R_07(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         most. Starters that were not seen interrupt the row. A Connect worker that rejoins for ever without leaving is not told from
         a cluster whose connectors change: R-06 counts that.
     """
-    row = group.rebalance_history.in_a_row()
+    row = in_a_row(group.rebalances.completed)
     if len(row) < _LOOP or _polls_too_rarely(row):
         return None
     starter = row[-1].starter
     mild = all(rebalance.starter.cause in _MILD for rebalance in row)
     severe = len(row) >= _STUCK_LOOP and not mild
-    span_us = row[-1].at_us - row[0].at_us
+    span_us = row[-1].completed_us - row[0].completed_us
     frames = [rebalance.starter.frame for rebalance in first_and_last(row)]
     same_member = all(rebalance.starter.member_id == starter.member_id for rebalance in row)
     severity = ERROR if severe else WARNING

@@ -8,9 +8,7 @@ from coordinator_model.finding import CLIENT, CONFIG, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.recurring.given_up import GivenUp
-from coordinator_model.groups.recurring.poll_intervals import Overrun
-from coordinator_model.groups.recurring.untold import CameBack
+from coordinator_model.groups.recurring import CameBack, GivenUp, Overrun
 from coordinator_model.rules.base import Breach, Due, Matter, captured, first_and_last, timer_rule
 from coordinator_model.wording import clock, counted, seconds, some
 
@@ -29,9 +27,7 @@ def _names(clients: Sequence[str]) -> str:
 
 def _given_up(group: ClassicGroup) -> list[GivenUp]:
     """Return JoinGroups that clients gave up after the same time, and came again; of those whose connections ended together the first."""
-    found = [
-        one for one in group.recurring.given_up.known if one.again and _LEAST_WAIT_US <= one.waited_us < 1_000 * one.rebalance_ms
-    ]
+    found = [one for one in group.recurring.given_up if one.again and _LEAST_WAIT_US <= one.waited_us < 1_000 * one.rebalance_ms]
     alike: list[GivenUp] = []
     for one in found:
         apart = not alike or one.closed_us - alike[-1].closed_us > _APART_US

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from coordinator_model.events import LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED
 from coordinator_model.finding import CONFIG, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.recurring.unmoved import Unmoved
+from coordinator_model.groups.rebalance import Rebalance
 from coordinator_model.rules.base import Breach, Due, Matter, captured, first_and_last, timer_rule
 from coordinator_model.wording import clock, counted, seconds
 
@@ -33,11 +33,11 @@ class Coincidence(NamedTuple):
     action: str
 
 
-def _most(asked: Sequence[Unmoved], number: int) -> bool:
+def _most(asked: Sequence[Rebalance], number: int) -> bool:
     return 2 * number > len(asked)
 
 
-def _coincidence(row: Sequence[Unmoved]) -> Coincidence | None:
+def _coincidence(row: Sequence[Rebalance]) -> Coincidence | None:
     """Return what most of the rebalances have in common that is no member's doing; None if there is nothing like that."""
     closed = sum(one.closed >= _TOGETHER for one in row)
     if _most(row, closed):
@@ -57,7 +57,7 @@ def _coincidence(row: Sequence[Unmoved]) -> Coincidence | None:
             "See in the leader's log why it rejoined. Look for topics that are created, deleted or get partitions, for brokers that come "
             "and go, and for code that calls enforceRebalance().",
         )
-    if len({one.client for one in row}) > 1 and len({one.member_id for one in row}) > 1:
+    if len({one.client for one in row}) > 1 and len({one.identity.member_id for one in row}) > 1:
         return Coincidence(
             f"different members asked for them ({', '.join(f'{cause} {times}' for cause, times in causes.items())})",
             "Find out what happened to all of them at these times: topics that were changed, a configuration, a broker.",
@@ -65,7 +65,7 @@ def _coincidence(row: Sequence[Unmoved]) -> Coincidence | None:
     return None
 
 
-def _told_by_clients(row: Sequence[Unmoved], reason: str, times: int) -> Coincidence | None:
+def _told_by_clients(row: Sequence[Rebalance], reason: str, times: int) -> Coincidence | None:
     """Return the reason that most rebalances have, unless it tells of a failure, which is the client's own affair."""
     if any(word in reason.lower() for word in _FAILURES) or not _most(row, times):
         return None
@@ -100,7 +100,7 @@ def R_25(group: ClassicGroup) -> Iterator[Due]:
         restarts of brokers, changes of topics. Members only answer to it; restarting them does not help.
     False alarms: One member that asks each time by itself is R-07. Rebalances whose beginning was not captured do not count.
     """
-    row = group.recurring.unmoved.in_a_row
+    row = group.rebalances.unmoved
     if len(row) < _REBALANCES or any(one.cause not in _ASKED for one in row[-_REBALANCES:]):
         return
     coincidence = _coincidence(row)
@@ -113,8 +113,8 @@ def R_25(group: ClassicGroup) -> Iterator[Due]:
         return Breach(
             "",
             f"The last {len(row)} rebalances of group {group.name}, since {clock(first.began_us)}, "
-            f"{seconds(last.over_us - first.began_us)}, moved nothing: each time {counted(last.members, 'member')} had the same "
-            f"{counted(last.partitions, 'partition')} as before. That cost {lost_us / 1_000_000:.1f} member-seconds. What coincided: "
+            f"{seconds(last.over_us - first.began_us)}, moved nothing: each time {counted(last.size, 'member')} had the same "
+            f"{counted(last.stayed, 'partition')} as before. That cost {lost_us / 1_000_000:.1f} member-seconds. What coincided: "
             f"{coincidence.words}.",
             f"{len(row)} generations with the same assignment, up to generation {last.generation}, begun by "
             f"{', '.join(dict.fromkeys(one.client for one in row))}",

@@ -65,7 +65,7 @@ class Queued(NamedTuple):
     key: bytes | None = None
     partition: int = -1
     timestamp_ms: int = 0
-    headers: list[tuple[str, str | bytes | None]] = []  # noqa: RUF012 - librdkafka takes no other sequence; nobody changes it
+    headers: list[tuple[str, str | bytes | None]] = []
     about: Any = None  #: for the caller: handed back with the report
 
 

@@ -12,8 +12,8 @@ import time
 from unittest.mock import patch
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
-from coordinator_model.groups.epochs.rebalance_events import EpochEvents
+from coordinator_model.groups.classic.rebalance import ClassicRebalances
+from coordinator_model.groups.epochs.rebalance import EpochRebalances
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.golden import transcript
@@ -21,23 +21,12 @@ from tests.golden import transcript
 _RUNS = 7
 
 
-class Silent(RebalanceEvents):
-    """Records nothing."""
-
-    def _nothing(self, *_args: object, **_more: object) -> None:
-        return
-
-    on_request = on_response = on_state = on_silent = on_removed = on_restored = _nothing  # type: ignore[assignment]
-    on_left = on_refused = on_disconnect = on_gap = _nothing  # type: ignore[assignment]
+def _nothing(*_args: object, **_more: object) -> None:
+    return
 
 
-class SilentEpochs(EpochEvents):
-    """Records nothing."""
-
-    def _nothing(self, *_args: object, **_more: object) -> None:
-        return
-
-    known_of = on_response = on_removed = on_disconnect = on_gap = _nothing  # type: ignore[assignment]
+_CLASSIC = "on_request on_response on_state on_silent on_removed on_restored on_left on_refused on_disconnect on_closed on_gap"
+_EPOCHS = "known_of on_response on_removed on_disconnect on_gap"
 
 
 def steady() -> list[MirrorRecord]:
@@ -76,8 +65,8 @@ def compare(what: str, transcripts: list[list[MirrorRecord]]) -> None:
     events = 0
     for _ in range(_RUNS):
         with (
-            patch("coordinator_model.groups.classic.group.RebalanceEvents", Silent),
-            patch("coordinator_model.groups.epochs.data.EpochEvents", SilentEpochs),
+            patch.multiple(ClassicRebalances, **dict.fromkeys(_CLASSIC.split(), _nothing)),
+            patch.multiple(EpochRebalances, **dict.fromkeys(_EPOCHS.split(), _nothing)),
         ):
             silent_s, _, _ = run(transcripts)
         model_s, events, json_s = run(transcripts)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final
 
-from coordinator_model.groups.classic import rebalance_events
+from coordinator_model.groups.classic import rebalance
 from coordinator_model.groups.classic.group import TRACKERS, ClassicGroup
 from coordinator_model.groups.classic.handlers import (
     delete_groups,
@@ -73,8 +73,8 @@ def on_request(group: ClassicGroup, exchange: Exchange, member: Member | None, b
             group.recurring.config_offsets.on_join(exchange, body)
         for tracker in _TRACKERS_OF[api_key](group):
             events += tracker.on_request(group, exchange, body)
-        if api_key in rebalance_events.API_KEYS:
-            group.rebalance_events.on_request(group, exchange, group.rebalance_history.trigger)
+        if api_key in rebalance.API_KEYS:
+            group.rebalances.on_request(group, exchange, group.rebalance_history)
     return events
 
 
@@ -94,9 +94,8 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     if exchange.api_key != HEARTBEAT or exchange.error:
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)
-        if exchange.error or exchange.api_key in rebalance_events.API_KEYS:
-            history = group.rebalance_history
-            group.rebalance_events.on_response(group, exchange, body, history.trigger, history.finished)
+        if exchange.error or exchange.api_key in rebalance.API_KEYS:
+            group.rebalances.on_response(group, exchange, body, group.rebalance_history)
     elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
         events += group.sessions.on_response(group, exchange, body)
     if group.member_identity.alert:

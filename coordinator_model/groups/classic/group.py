@@ -23,7 +23,7 @@ from coordinator_model.events import State
 from coordinator_model.groups import committed_offsets, coordinator_changes
 from coordinator_model.groups.classic.data import GroupData
 from coordinator_model.groups.classic.positions import Verdict, judge
-from coordinator_model.groups.classic.rebalance_events import RebalanceEvents
+from coordinator_model.groups.classic.rebalance import ClassicRebalances
 from coordinator_model.groups.classic.state import Observation, after, settles, unsettles
 from coordinator_model.groups.classic.trackers import (
     assignments,
@@ -89,7 +89,7 @@ class ClassicGroup(GroupData):
     coordinator_changes: CoordinatorChanges = field(default_factory=CoordinatorChanges)
     rebalance_history: RebalanceHistory = field(default_factory=RebalanceHistory)
     sessions: Sessions = field(default_factory=Sessions)
-    rebalance_events: RebalanceEvents = field(default_factory=RebalanceEvents)
+    rebalances: ClassicRebalances = field(default_factory=ClassicRebalances)
     descriptions: Descriptions = field(default_factory=Descriptions)
 
     def connection_closed(self, connection: str, at_us: int) -> None:
@@ -100,17 +100,17 @@ class ClassicGroup(GroupData):
                 self.abandoned_us = at_us
             if abandoned.api_key == JOIN_GROUP and abandoned.gap_free:
                 abandoned.connection_closed_us = at_us
-                self.recurring.given_up.on_closed(abandoned, at_us)
+                self.recurring.on_join_closed(abandoned, at_us)
                 self.given_up = dict([*self.given_up.items(), (key, abandoned)][-GIVEN_UP_KEPT:])
             self.rebalance_history.on_abandoned(self, abandoned, at_us)
         for member in self.members.values():
             if member.actor.connection == connection:
                 member.disconnected_us = at_us
-                self.rebalance_events.on_disconnect(self, member, connection, at_us)
+                self.rebalances.on_disconnect(self, member, connection, at_us)
         self.sessions.on_disconnect(connection)
         line = self.connections.pop(connection, None)
         if line is not None and line.actor.client_id is not None:
-            self.recurring.unmoved.on_closed(line.actor.client_id, at_us)
+            self.rebalances.on_closed(line.actor.client_id, at_us)
         if not any(
             member.proven_us is not None and member.actor.connection in self.connections for member in self.members.values()
         ):
@@ -129,7 +129,7 @@ class ClassicGroup(GroupData):
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing or the group moved, so generation and membership may have changed unseen."""
-        self.rebalance_events.on_gap(self, at_us, because)
+        self.rebalances.on_gap(self, at_us, because)
         self.learning_because = because
         self.addresses = CoordinatorAddresses()
         self.given_up.clear()
@@ -161,7 +161,7 @@ class ClassicGroup(GroupData):
         """Remove a member whose session has certainly expired."""
         dropped_us = member.removed_us if member.removed == Removed.DROPPED else 0
         self.remove(member, Removed.SILENT, at_us)
-        self.rebalance_events.on_silent(self, member, at_us)
+        self.rebalances.on_silent(self, member, at_us)
         return (FellSilent(member, at_us, dropped_us),)
 
     # ------------------------------------------------------------------------------------------------ bookkeeping
@@ -178,7 +178,7 @@ class ClassicGroup(GroupData):
                 self.join_took_us = self.sync_took_us = None
             self.state = state
             self.state_since_us = at_us
-            self.rebalance_events.on_state(self, at_us)
+            self.rebalances.on_state(self, at_us)
         self.changed = True
 
     def served(self, exchange: Exchange) -> None:
@@ -203,7 +203,7 @@ class ClassicGroup(GroupData):
         member.removed_us = at_us
         self.changed = True
         if was_present:
-            self.rebalance_events.on_removed(self, member, why, at_us)
+            self.rebalances.on_removed(self, member, why, at_us)
         cause = REMOVED if why == Removed.LEFT else _EVICTIONS.get(why)
         if was_present and cause is not None and not member.leaving:
             self.counters.evictions[self.cluster, cause] += 1
@@ -226,7 +226,7 @@ class ClassicGroup(GroupData):
 
     def restore_member(self, member: Member) -> None:
         member.removed = None
-        self.rebalance_events.on_restored(member)
+        self.rebalances.on_restored(member)
         self.changed = True
 
     def member_of(self, exchange: Exchange) -> Member:
@@ -288,7 +288,7 @@ class ClassicGroup(GroupData):
         refusals = member.refusals
         if refusals is None or (refusals.error, refusals.generation) != (error, exchange.generation):
             refusals = member.refusals = Refusals(error, exchange.generation, 0, exchange.res_us, exchange.res_us)
-            self.rebalance_events.on_refused(self, exchange, error)
+            self.rebalances.on_refused(self, exchange, error)
         refusals.add(exchange.res_us, frame)
         newer = member.proven_us is None or member.proven_us < exchange.effective_us
         early: tuple[Event, ...] = NOTHING
@@ -301,7 +301,7 @@ class ClassicGroup(GroupData):
         """Process FENCED_INSTANCE_ID for a member: another process holds its instance."""
         if member.fenced_us is None:
             member.fenced_us = exchange.res_us
-            self.rebalance_events.on_refused(self, exchange, FENCED_INSTANCE_ID)
+            self.rebalances.on_refused(self, exchange, FENCED_INSTANCE_ID)
             member.fence_frames = [response_evidence(exchange, FENCED_INSTANCE_ID)]
         if member.removed is None:
             self.remove(member, Removed.REPLACED, exchange.res_us)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from coordinator_model.events import ID_NOT_USED, NO_ASSIGNMENT, NOT_REJOINED
-from coordinator_model.groups.rebalance_recorder import Awaited, Identity, MemberProgress, OpenRebalance, Waited
+from coordinator_model.groups.rebalance import Awaited, Identity, MemberProgress, Rebalance, Waited
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
@@ -38,7 +38,7 @@ def awaited_id(group: GroupData, member_id: str) -> Awaited:
     return Awaited(identity, ID_NOT_USED, issued.issued_us, issued.issued_us + issued.session_timeout_ms * 1_000)
 
 
-def waited_for(group: GroupData, current: OpenRebalance, ended_us: int) -> list[Waited]:
+def waited_for(group: GroupData, current: Rebalance, ended_us: int) -> list[Waited]:
     """Return whom the others waited for in both phases.
 
     :param ended_us: end of the rebalance.
@@ -52,7 +52,7 @@ def waited_for(group: GroupData, current: OpenRebalance, ended_us: int) -> list[
     return found
 
 
-def _to_join(current: OpenRebalance, ended_us: int) -> Iterator[Waited]:
+def _to_join(current: Rebalance, ended_us: int) -> Iterator[Waited]:
     """Yield those that were to rejoin; a static member may do so under a new id. Who began the rebalance is the cause of it."""
     came = {one.identity.holder: one.joined_us for one in current.members.values() if one.joined_us}
     firsts = sorted((joined_us, holder) for holder, joined_us in came.items())[:2]

@@ -16,7 +16,7 @@ from coordinator_model.finding import Evidence
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator
 from coordinator_model.groups.epochs.kinds import STREAMS
-from coordinator_model.groups.epochs.rebalance_events import EpochEvents, stopped_us_of
+from coordinator_model.groups.epochs.rebalance import EpochRebalances, stopped_us_of
 from coordinator_model.groups.epochs.records import (
     NO_PARTITIONS,
     DoubleGrant,
@@ -65,7 +65,7 @@ class EpochGroupData(Watched):
     state: str = "Unknown"  #: in the coordinator's own words, as far as frames show it
     deleted_us: int = 0  #: when an administrator deleted it, unless it has begun again since
     stirred_us: int = 0  #: when a member or a LeaveGroup last removed somebody
-    rebalance_events: EpochEvents = field(default_factory=EpochEvents)
+    rebalances: EpochRebalances = field(default_factory=EpochRebalances)
     followed_us: int = 0  #: since when all of its frames were captured, or since it was first seen
     unseen: Unseen | None = None  #: members that a description lists
 
@@ -154,7 +154,7 @@ class EpochGroupData(Watched):
             member.granted = member.epoch = member.previous = member.ever = member.joined_epoch = None
             self.may_have_raised(why, member.id)
         if was in {None, Removed.ASIDE} and member.proven_us is not None:
-            self.rebalance_events.on_removed(self, member, why, at_us, held=held, stopped_us=stopped_us, frame=frame)
+            self.rebalances.on_removed(self, member, why, at_us, held=held, stopped_us=stopped_us, frame=frame)
             if why in _EVICTIONS:
                 self.counters.evictions[self.cluster, _EVICTIONS[why]] += 1
         if self.forget_some():
@@ -204,7 +204,7 @@ class EpochGroupData(Watched):
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing, so epochs and assignments may have changed unseen."""
-        self.rebalance_events.on_gap(self, at_us, because)
+        self.rebalances.on_gap(self, at_us, because)
         self.committed_offsets.on_gap(self)
         self.learning_because = because
         self.followed_us, self.unseen = at_us, None

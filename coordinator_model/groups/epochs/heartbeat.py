@@ -162,7 +162,7 @@ def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, bo
         and body.member_epoch <= group.epoch
         and body.member_id in {None, exchange.member_id}
         and group.traits.says_nothing(body)
-        and group.rebalance_events.awaits_nothing(member)
+        and group.rebalances.awaits_nothing(member)
         and not (group.open and _may_matter(group, exchange))
         and not (group.refused_joins and refused_joins.of(group.refused_joins, exchange))
         and not sessions.outlasts(group, exchange, member)

@@ -90,9 +90,9 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
     def _answered(self, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         if api_key == self.traits.api_key:
-            was = self.rebalance_events.known_of(self, exchange.member_id)
+            was = self.rebalances.known_of(self, exchange.member_id)
             events = heartbeat.on_response(self, exchange, body)
-            self.rebalance_events.on_response(self, exchange, was, exchange.member_id or body.member_id or "")
+            self.rebalances.on_response(self, exchange, was, exchange.member_id or body.member_id or "")
             return events + sessions.ended_by_grant(self, exchange)
         exchange.error_codes = error_codes(api_key, body, self.name)
         if api_key in COMMITS:
@@ -104,10 +104,10 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
             descriptions.on_response(self, exchange, body)
             return NOTHING
         if api_key in _CLASSIC:
-            was = self.rebalance_events.known_of(self, exchange.member_id)
+            was = self.rebalances.known_of(self, exchange.member_id)
             events = classic_members.on_response(self, exchange, body)
             id_ = body.member_id if api_key == JOIN_GROUP else exchange.member_id
-            self.rebalance_events.on_response(self, exchange, was, id_)
+            self.rebalances.on_response(self, exchange, was, id_)
             return events
         if api_key == LEAVE_GROUP:
             return classic_members.on_left(self, exchange, body)
@@ -154,7 +154,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
     def connection_closed(self, connection: str, at_us: int) -> None:
         for member in self.members.values():
             if member.actor.connection == connection:
-                self.rebalance_events.on_disconnect(self, member, connection, at_us)
+                self.rebalances.on_disconnect(self, member, connection, at_us)
         for key in [key for key in self.open if key[0] == connection]:
             self._outcome_unknown(self.open.pop(key))
         for member in self.members.values():

@@ -12,7 +12,7 @@ from typing import Final
 from coordinator_model.groups.epochs import identity, reconciliation
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
-from coordinator_model.groups.epochs.rebalance_events import stopped_us_of
+from coordinator_model.groups.epochs.rebalance import stopped_us_of
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.events import Throttled
 from coordinator_model.groups.evidence import client_text
@@ -57,10 +57,10 @@ def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ..
     One whose connection stood then, and that was accepted less than the shortest session before, stays a member: A-12 judges such a grant.
     """
     taker = group.members.get(exchange.member_id)
-    if taker is None or not taker.granted or not group.rebalance_events.gone or not exchange.gap_free:
+    if taker is None or not taker.granted or not group.rebalances.gone or not exchange.gap_free:
         return NOTHING
     events: list[Event] = []
-    for id_ in list(group.rebalance_events.gone):
+    for id_ in list(group.rebalances.gone):
         member = group.members.get(id_)
         if member is None or member is taker or not member.present or member.classic or member.holds.isdisjoint(taker.granted):
             continue

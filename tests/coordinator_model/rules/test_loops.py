@@ -553,7 +553,7 @@ def test_a_join_that_is_refused_is_not_taken_for_what_began_the_rebalance(talk: 
     talk.refuse_join(talk.ask_join(stranger), 23)
     talk.heartbeat(a, 27)
     talk.round([a, b], 4)
-    assert talk.model.groups.opened(("c1", "g"))[0].rebalance_history.rebalances[-1].starter.cause == "not seen"
+    assert talk.model.groups.opened(("c1", "g"))[0].rebalances.completed[-1].starter.cause == "not seen"
 
 
 def test_R_07_resolves_when_it_is_quiet(talk: Conversation) -> None:

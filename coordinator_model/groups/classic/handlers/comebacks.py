@@ -70,7 +70,7 @@ def lives_on(group: ClassicGroup, member: Member) -> bool:
     starts; or it asks on a connection that it had before; or such a connection is open that no other member uses; or it had asked to join
     under no id on the connection that ended, as librdkafka does after a session without an answer.
     """
-    if any(one.unnamed and one.unnamed == member.actor.connection for one in group.recurring.given_up.known):
+    if any(one.unnamed and one.unnamed == member.actor.connection for one in group.recurring.given_up):
         return True
     ended_us = member.disconnected_us
     client = member.actor.named

@@ -161,7 +161,7 @@ def _answered(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event
         if error == FENCED_INSTANCE_ID:
             return group.fence(exchange, member)
         if error in {UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED} and member.removed in {None, Removed.DROPPED}:
-            group.rebalance_events.on_refused(group, exchange, error)
+            group.rebalances.on_refused(group, exchange, error)
             group.remove(member, Removed.REFUSED, exchange.res_us)
         group.issued.pop(exchange.member_id, None)
     return NOTHING
@@ -335,7 +335,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
     old = group.members.get(old_id)
     if old is not None and old.removed is None:
         group.remove(old, Removed.REPLACED, exchange.res_us)
-        group.rebalance_events.on_replaced(group, exchange, old, member.id)
+        group.rebalances.on_replaced(group, exchange, old, member.id)
     if newest.roster is not None and old_id in newest.roster:
         del newest.roster[old_id]
         newest.roster[member.id] = instance.id

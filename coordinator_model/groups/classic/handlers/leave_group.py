@@ -44,7 +44,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
             group.generations[-1].unsettled_us = group.generations[-1].unsettled_us or exchange.res_us
         if outcome == NONE and member is not None:
             if member.removed != Removed.LEFT:
-                group.rebalance_events.on_left(group, exchange, member, reasons[index] if reasons else "")
+                group.rebalances.on_left(group, exchange, member, reasons[index] if reasons else "")
             group.remove(member, Removed.LEFT, exchange.res_us)
             if member.instance_id is not None:
                 group.instances.pop(member.instance_id, None)

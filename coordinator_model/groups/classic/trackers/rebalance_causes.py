@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from coordinator_model.events import (
     LEADER_REJOINED,
     MEMBER_LEFT,
     NEW_MEMBER,
     NOT_SEEN,
+    PARTITIONS_ADDED,
     REMOVED,
     SAME_TOPICS,
     SESSION_EXPIRED,
@@ -16,9 +18,9 @@ from coordinator_model.events import (
     SUBSCRIPTION_CHANGED,
     WORKER_REJOINED,
 )
-from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
+from coordinator_model.groups.rebalance import LONG_US, Rebalance, Starter
 from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, Generation, JoinFacts, Member, Removed
 from coordinator_model.wire import CONNECT
 
@@ -26,43 +28,7 @@ if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
 
 REASON_KEPT: Final = 80  #: characters of a KIP-800 reason
-
-
-class Starter(NamedTuple):
-    """The client that made the coordinator start a join phase, as far as frames show."""
-
-    cause: str
-    member_id: str
-    instance_id: str | None
-    actor: ClientInfo
-    shared: bool  #: another member has the same client id, so it identifies no client
-    reason: str  #: the client's (KIP-800); often empty
-    frame: Evidence | None
-
-    def is_same(self, other: Starter) -> bool:
-        """Return True if both are the same client, by its instance id, member id, or client id and host."""
-        if self.instance_id is not None or other.instance_id is not None:
-            return self.instance_id == other.instance_id
-        if self.member_id and self.member_id == other.member_id:
-            return True
-        return not (self.shared or other.shared or self.actor.client_id is None) and self.actor.named == other.actor.named
-
-    @property
-    def subject(self) -> str:
-        """The client's most stable id, as subject of a finding."""
-        return self.instance_id or (self.actor.client_id if not self.shared else None) or self.member_id
-
-
-NOBODY_SEEN: Final = Starter(NOT_SEEN, "", None, NOBODY, True, "", None)
-
-
-class Rebalance(NamedTuple):
-    """A new generation of a group that had members."""
-
-    generation: int
-    at_us: int
-    starter: Starter
-    also: tuple[Starter, ...] = ()  #: others that would have begun it, had it not begun
+FOLLOW_UPS: Final = 3  #: generations that a cooperative rebalance may take after its first
 
 
 def is_begun_by(rebalance: Rebalance, client: Starter) -> bool:
@@ -78,6 +44,48 @@ def is_started_by(rebalance: Rebalance, client: Starter) -> bool:
 def _acts(client: Starter, starter: Starter) -> bool:
     """A Connect worker rejoins because a connector changed, or another worker was restarted (KIP-415)."""
     return starter.cause != WORKER_REJOINED and client.is_same(starter)
+
+
+def in_a_row(rebalances: Sequence[Rebalance]) -> tuple[Rebalance, ...]:
+    """Return the newest consecutive rebalances of one client, oldest first; none if the newest is a follow-up of another.
+
+    A rebalance may take several generations: its follow-ups neither count nor interrupt the sequence.
+
+    :param rebalances: with their generations, oldest first.
+    """
+    if not rebalances or rebalances[-1].starter.cause in {NOT_SEEN, REMOVED}:
+        return ()
+    newest, following = rebalances[-1], _follow_ups(rebalances)
+    if newest.generation is None or newest.generation in following:
+        return ()
+    row = [newest]
+    expected = newest.generation - 1
+    for earlier in reversed(rebalances[:-1]):
+        if earlier.generation != expected or newest.completed_us - earlier.completed_us > LONG_US:
+            break
+        expected -= 1
+        if earlier.generation in following or earlier.starter.cause == PARTITIONS_ADDED:
+            continue
+        if earlier.starter.is_same(newest.starter):
+            row.append(earlier)
+        elif earlier.starter.cause != SAME_TOPICS:
+            break
+    return tuple(reversed(row))
+
+
+def _follow_ups(rebalances: Sequence[Rebalance]) -> set[int | None]:
+    """Return the generations that belong to an earlier rebalance.
+
+    A client that dies and comes back makes two: its return, and the end of its former session.
+    """
+    following: set[int | None] = set()
+    streak = 0
+    for rebalance in rebalances:
+        cause = rebalance.starter.cause
+        streak = streak + 1 if cause == SAME_TOPICS else 0
+        if cause in {WORKER_REJOINED, SESSION_EXPIRED} or (cause == SAME_TOPICS and streak <= FOLLOW_UPS):
+            following.add(rebalance.generation)
+    return following
 
 
 def find_starter(group: GroupData, exchange: Exchange, member: Member | None) -> Starter:

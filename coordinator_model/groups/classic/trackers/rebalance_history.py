@@ -15,16 +15,10 @@ from coordinator_model.events import (
     MEMBER_LEFT,
     NOT_SEEN,
     PARTITIONS_ADDED,
-    REMOVED,
     SAME_TOPICS,
-    SESSION_EXPIRED,
-    WORKER_REJOINED,
     State,
 )
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
-    NOBODY_SEEN,
-    Rebalance,
-    Starter,
     cause_seen_late,
     expired_member,
     find_starter,
@@ -35,6 +29,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
 )
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
+from coordinator_model.groups.rebalance import LONG_US, MINUTE_US, NOBODY_SEEN, Starter
 from coordinator_model.groups.records import AbandonedRequest, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -53,14 +48,10 @@ if TYPE_CHECKING:
 
 API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP})
 
-MINUTE_US: Final = 60_000_000
 TRIES_SPAN_US: Final = 10_000_000  #: clients find an available coordinator sooner than this
-LONG_US: Final = 15 * MINUTE_US  #: how far back rebalances are kept
-REBALANCES_KEPT: Final = 20
 TOPIC_SETS_KEPT: Final = 6
 OTHERS_KEPT: Final = 8
 ALSO_KEPT: Final = 4
-FOLLOW_UPS: Final = 3  #: generations that a cooperative rebalance may take after its first
 
 
 class Rebalanced(NamedTuple):
@@ -108,7 +99,6 @@ class RebalanceHistory:
 
     generation: int | None = None  #: the newest one recorded
     trigger: Starter | None = None  #: of the next generation
-    rebalances: tuple[Rebalance, ...] = ()  #: the latest, oldest first
     minutes: tuple[tuple[int, int, int], ...] = ()  #: (minute, microseconds outside Stable, rebalances completed)
     busy_since_us: int | None = None  #: outside Stable since then, as far as proven
     counted_us: int = 0  #: time outside Stable is counted up to here
@@ -124,6 +114,8 @@ class RebalanceHistory:
     counted: int | None = None  #: newest generation counted among the group's rebalances
     finished: Starter = NOBODY_SEEN  #: of that generation, with the cause under which it was counted
     also: tuple[Starter, ...] = ()  #: others that would have begun the next generation
+    starter: Starter = NOBODY_SEEN  #: of the newest one recorded
+    others: tuple[Starter, ...] = ()  #: that would have begun it
 
     # ------------------------------------------------------------------------------------------------ frames
 
@@ -236,44 +228,6 @@ class RebalanceHistory:
         """Return for how many microseconds, at least, the group was not Stable in the last 15 minutes."""
         return sum(busy_us for minute, busy_us, _ in self.minutes if minute > (now_us - LONG_US) // MINUTE_US)
 
-    def in_a_row(self) -> tuple[Rebalance, ...]:
-        """Return the newest consecutive rebalances of one client, oldest first; none if the newest is a follow-up of another.
-
-        A rebalance may take several generations: its follow-ups neither count nor interrupt the sequence.
-        """
-        if not self.rebalances or self.rebalances[-1].starter.cause in {NOT_SEEN, REMOVED}:
-            return ()
-        newest, following = self.rebalances[-1], self._follow_ups()
-        if newest.generation in following:
-            return ()
-        row = [newest]
-        expected = newest.generation - 1
-        for earlier in reversed(self.rebalances[:-1]):
-            if earlier.generation != expected or newest.at_us - earlier.at_us > LONG_US:
-                break
-            expected -= 1
-            if earlier.generation in following or earlier.starter.cause == PARTITIONS_ADDED:
-                continue
-            if earlier.starter.is_same(newest.starter):
-                row.append(earlier)
-            elif earlier.starter.cause != SAME_TOPICS:
-                break
-        return tuple(reversed(row))
-
-    def _follow_ups(self) -> set[int]:
-        """Return the generations that belong to an earlier rebalance.
-
-        A client that dies and comes back makes two: its return, and the end of its former session.
-        """
-        following: set[int] = set()
-        streak = 0
-        for rebalance in self.rebalances:
-            cause = rebalance.starter.cause
-            streak = streak + 1 if cause == SAME_TOPICS else 0
-            if cause in {WORKER_REJOINED, SESSION_EXPIRED} or (cause == SAME_TOPICS and streak <= FOLLOW_UPS):
-                following.add(rebalance.generation)
-        return following
-
     # ------------------------------------------------------------------------------------------------ JoinGroup, LeaveGroup
 
     def _join_asked(self, group: GroupData, exchange: Exchange, member: Member | None) -> tuple[Event, ...]:
@@ -356,17 +310,17 @@ class RebalanceHistory:
         return events
 
     def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
-        starter, self.trigger, also, self.also = self.trigger or NOBODY_SEEN, None, self.also, ()
+        self.starter, self.trigger, self.others, self.also = self.trigger or NOBODY_SEEN, None, self.also, ()
         if newest.generation != self.counted:  # else frames were lost between two responses of one generation
-            cause = cause_seen_late(group, exchange) if starter.cause == NOT_SEEN else starter.cause
+            cause = cause_seen_late(group, exchange) if self.starter.cause == NOT_SEEN else self.starter.cause
             group.causes[cause] = group.causes.get(cause, 0) + 1
-            self.finished = starter._replace(cause=cause)
+            self.finished = self.starter._replace(cause=cause)
         self.generation = self.counted = newest.generation
         self.moved_us = None
         if newest.generation == 1:
             self.birth_us = exchange.effective_us
         if not had_members(group):
-            self.rebalances, self.busy_since_us = (), None
+            self.busy_since_us = None
             return NOTHING
         if self.busy_since_us is None:
             self.busy_since_us = max(exchange.effective_us, self.counted_us)
@@ -374,8 +328,6 @@ class RebalanceHistory:
             self._count_busy(self.busy_since_us, newest.proven_us)
             self.busy_since_us = self.counted_us
         self._count(newest.proven_us // MINUTE_US, 0, 1)
-        kept = [earlier for earlier in self.rebalances if newest.proven_us - earlier.at_us <= LONG_US]
-        self.rebalances = (*kept, Rebalance(newest.generation, newest.proven_us, starter, also))[-REBALANCES_KEPT:]
         return (Rebalanced(exchange, newest),)
 
     def _assigned(self, group: GroupData, exchange: Exchange) -> None:
@@ -388,9 +340,7 @@ class RebalanceHistory:
         group.causes[starter.cause] -= 1
         group.causes = {cause: count for cause, count in group.causes.items() if count}
         group.causes[PARTITIONS_ADDED] = group.causes.get(PARTITIONS_ADDED, 0) + 1
-        self.finished = starter._replace(cause=PARTITIONS_ADDED)
-        if self.rebalances and self.rebalances[-1].generation == newest.generation:
-            self.rebalances = (*self.rebalances[:-1], self.rebalances[-1]._replace(starter=self.finished))
+        self.starter = self.finished = starter._replace(cause=PARTITIONS_ADDED)
 
     def _name_abandoned(self, group: GroupData, newest: Generation) -> None:
         """Assign abandoned requests without a member id: the roster now shows which ids their static members got."""

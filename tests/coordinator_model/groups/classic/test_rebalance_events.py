@@ -425,7 +425,7 @@ def test_a_restart_after_any_record_changes_no_event_and_no_cost(name: str) -> N
     assert [event.as_json() for event in pieces] == [event.as_json() for event in undisturbed.drain_events()]
     assert model.figures()["costs"] == undisturbed.figures()["costs"] != []
     key = next(iter(model.groups))
-    assert model.groups.opened(key)[0].rebalance_events.costs == undisturbed.groups.opened(key)[0].rebalance_events.costs
+    assert model.groups.opened(key)[0].rebalances.costs == undisturbed.groups.opened(key)[0].rebalances.costs
 
 
 # ---------------------------------------------------------------------------------------------------- the cost, from the frames alone

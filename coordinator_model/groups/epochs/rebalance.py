@@ -15,7 +15,7 @@ shows that the other is gone: since its connection ended, or its last frame.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from coordinator_model.events import (
@@ -23,6 +23,7 @@ from coordinator_model.events import (
     NEXT_EPOCH,
     NO_MEMBERS,
     NOT_GIVEN_UP,
+    NOT_TOLD,
     SERVED,
     SIGHT_OF_EPOCHS_LOST,
     ConnectionClosed,
@@ -38,18 +39,17 @@ from coordinator_model.events import (
 )
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, is_join
-from coordinator_model.groups.epochs.waited_for import waited_for
 from coordinator_model.groups.epochs.watched import Watched
-from coordinator_model.groups.rebalance_recorder import (
+from coordinator_model.groups.rebalance import (
     PARTITIONS_KEPT,
     Awaited,
     Identity,
     MemberProgress,
-    MemberSettings,
     Moved,
-    OpenRebalance,
+    Rebalance,
     Recorder,
     TopicPartition,
+    Waited,
     place_of,
 )
 from coordinator_model.groups.records import Exchange, Partitions, Removed, by_topic
@@ -80,22 +80,17 @@ class Known(NamedTuple):
     removed: Removed | None
 
 
-@dataclass(slots=True)
-class EpochEvents(Recorder):
+class EpochRebalances(Recorder):
     """The rebalance of one group that is not over, and the partitions that nobody holds."""
 
-    current: OpenRebalance | None = None
-    before: dict[TopicPartition, str] = field(default_factory=dict)  #: partition that changed hands → who held it, "" for nobody
-    unheld_us: dict[TopicPartition, int] = field(default_factory=dict)  #: for how long nobody held one, in this rebalance
-    free: dict[TopicPartition, tuple[str, int]] = field(default_factory=dict)  #: who held it last, "" once counted, and since when
+    before: dict[TopicPartition, str] = {}  #: partition that changed hands → who held it, "" for nobody
+    unheld_us: dict[TopicPartition, int] = {}  #: for how long nobody held one, in this rebalance
+    free: dict[TopicPartition, tuple[str, int]] = {}  #: who held it last, "" once counted, and since when
     freed_us: int = 0  #: when a partition last became free
     known: bool = True  #: False if this rebalance touches partitions that are not known
-    lost: dict[str, MemberProgress] = field(default_factory=dict)  #: holder → one that ceased to be a member and did not leave
-    in_sight: bool | None = None  #: whether each member's epoch is known; None if it never was
-    costs: dict[str, tuple[int, int, int]] = field(default_factory=dict)  #: cause → :class:`Cost` of all rebalances that are over
-    joiners: dict[str, int] = field(default_factory=dict)  #: member id → request of its join, which raised no epoch yet
-    gone: dict[str, int] = field(default_factory=dict)  #: member id → since when it seems to be none, before that is certain
-    asked: dict[str, int] = field(default_factory=dict)
+    joiners: dict[str, int] = {}  #: member id → request of its join, which raised no epoch yet
+    gone: dict[str, int] = {}  #: member id → since when it seems to be none, before that is certain
+    asked: dict[str, int] = {}
     #: connection → exchange number of a JoinGroup that was noted when it was asked, as the group was still a classic one
 
     # ------------------------------------------------------------------------------------------------ frames
@@ -328,9 +323,9 @@ class EpochEvents(Recorder):
             idle = [one for one in self.current.members.values() if one.stopped_us and not one.resumed_us]
             self._end(group, exchange.res_us, NEXT_EPOCH)
         identity = Identity("", None, None, "") if starter is None else Identity.of_member(starter)
-        begun = OpenRebalance(cause, identity, exchange.key, was.group_epoch, exchange.res_us, group.incarnation, group.epoch)
+        begun = Rebalance(cause, identity, exchange.key, was.group_epoch, exchange.res_us, group.incarnation, group.epoch)
         still_here = [one for one in idle if one.identity.member_id in group.members]
-        self.begin(group, begun, still_here, "", exchange)
+        self.begin(group, begun, still_here, exchange)
         self.known = True
         self.before = {each: holder for each, (holder, _) in self.free.items() if holder}
         for id_, asked_us in self.joiners.items():  # since 4.3 a join may be answered with the epoch before
@@ -386,21 +381,8 @@ class EpochEvents(Recorder):
         moved = self._moved(group, present, at_us) if known else None
         self.free = {each: ("", max(at_us, since_us)) for each, (_, since_us) in self.free.items()}
         self.before, self.unheld_us = {}, {}
-        waited = waited_for(current, present, at_us) if group.traits.exclusive else []
-        settings = {
-            one.id: MemberSettings(one.session_timeout_ms, one.rebalance_timeout_ms, software=one.actor.software) for one in present
-        }
-        self.end(
-            group,
-            at_us,
-            ended,
-            members=members,
-            settings=settings,
-            assignor=None,
-            moved=moved,
-            waited=waited,
-            frame=frame,
-        )
+        waited = _waited_for(current, present, at_us) if group.traits.exclusive else []
+        self.end(group, at_us, ended, members, assignor=None, moved=moved, waited=waited, frame=frame)
 
     def _moved(self, group: Watched, present: list[EpochMember], at_us: int) -> Moved:
         """Return which partitions have another holder than before the rebalance; what nobody holds yet counts until now."""
@@ -426,3 +408,40 @@ def stopped_us_of(member: EpochMember, why: Removed, at_us: int) -> int:
     if member.is_kept_out and member.refusals is not None:
         return member.refusals.first_us
     return max(member.last_frame_us, member.granted_us) or at_us  # a slow answer gives it what it holds
+
+
+def _waited_for(current: Rebalance, present: Iterable[EpochMember], ended_us: int) -> list[Waited]:
+    """Return for whom others waited.
+
+    *A partition moves when its holder has given it up*: with its own heartbeats, or when it is removed. No frame shows which member is to
+    get it. So a member that holds partitions and does not come to the epoch counts only if another one holds nothing.
+
+    :param present: the members at the end of the rebalance, ``ended_us``.
+    """
+    return [*_waited_for_present(current, present, ended_us), *_waited_for_gone(current)]
+
+
+def _waited_for_present(current: Rebalance, present: Iterable[EpochMember], ended_us: int) -> Iterator[Waited]:
+    for member in present:
+        progress = current.members.get(member.id)
+        if progress is None:
+            continue
+        gave_up_us = 0 if member.pending else progress.acknowledged_us
+        if member.pending or gave_up_us:
+            waited_us = (gave_up_us or ended_us) - current.began_us
+            yield Waited(progress.identity, NOT_GIVEN_UP, max(0, waited_us), came=bool(gave_up_us))
+        elif member.holds and (member.epoch or 0) < (current.generation or 0):
+            why = GONE if member.disconnected_us > member.last_frame_us else NOT_TOLD
+            yield Waited(progress.identity, why, max(0, ended_us - _idle_since_us(current, member.id, ended_us)), came=False)
+
+
+def _waited_for_gone(current: Rebalance) -> Iterator[Waited]:
+    for id_, one in current.awaited.items():
+        since_us = current.began_us if one.why == NOT_GIVEN_UP else _idle_since_us(current, id_, one.gone_us)
+        yield Waited(one.identity, one.why, max(0, one.gone_us - since_us), came=False)
+
+
+def _idle_since_us(current: Rebalance, but: str, otherwise_us: int) -> int:
+    """Return since when another member holds nothing in this rebalance."""
+    stopped = (one.stopped_us for id_, one in current.members.items() if one.stopped_us and id_ != but)
+    return max(current.began_us, min(stopped, default=otherwise_us))

@@ -12,7 +12,6 @@ shows which it is: an eager consumer owns nothing by then. The client's own time
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.events import (
@@ -33,29 +32,30 @@ from coordinator_model.events import (
     MemberReplaced,
     MemberServed,
     MemberSynced,
-    PhaseEnded,
     SessionOver,
     State,
     Unheld,
 )
 from coordinator_model.groups.classic.assignment_checks import CONSUMER, Partitions, read_assignment
-from coordinator_model.groups.classic.trackers.rebalance_causes import NOBODY_SEEN, Starter, expired
+from coordinator_model.groups.classic.trackers.rebalance_causes import expired, had_members
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
+from coordinator_model.groups.evidence import client_named
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
-from coordinator_model.groups.rebalance_recorder import (
-    NOTHING_TOLD,
+from coordinator_model.groups.rebalance import (
+    NOBODY_SEEN,
     PARTITIONS_KEPT,
+    REBALANCES_KEPT,
     Identity,
     MemberProgress,
-    MemberSettings,
     Moved,
-    OpenRebalance,
+    Rebalance,
     Recorder,
+    Starter,
     TopicPartition,
-    milliseconds,
     place_of,
 )
 from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, LeaveFacts, Member, Removed
+from coordinator_model.groups.recurring import Dropped
 from coordinator_model.wire.constants import (
     HEARTBEAT,
     JOIN_GROUP,
@@ -68,49 +68,44 @@ from coordinator_model.wire.constants import (
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
+    from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 
 API_KEYS: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP})
 """The recorder gets all frames of these but heartbeats that succeed, and of other APIs the responses with an error."""
 
 
-@dataclass(slots=True)
-class RebalanceEvents(Recorder):
-    """The rebalance of one group that is not over, and who holds which partitions."""
+JUST_BEFORE_US: Final = 10_000_000  #: a client that lost a connection fetches metadata sooner
+CLOSINGS_KEPT: Final = 32
 
-    current: OpenRebalance | None = None
-    held: dict[str, Partitions] = field(default_factory=dict)  #: holder → partitions, see :attr:`Identity.holder`
+
+class ClassicRebalances(Recorder):
+    """The rebalances of one group, and who holds which partitions."""
+
+    held: dict[str, Partitions] = {}  #: holder → partitions, see :attr:`Identity.holder`
     held_known: bool = False  #: True if ``held`` is complete
-    gone_us: dict[str, int] = field(default_factory=dict)  #: holder → when it ceased to be a member, since the last rebalance
+    gone_us: dict[str, int] = {}  #: holder → when it ceased to be a member, since the last rebalance
     unheld: tuple[tuple[str, int, int], ...] = ()  #: topic, partition and since when it is not counted that nobody holds it
-    in_sight: bool | None = None  #: whether the membership is known; None if it never was
-    costs: dict[str, tuple[int, int, int]] = field(default_factory=dict)  #: cause → :class:`Cost` of all rebalances that are over
-    lost: dict[str, MemberProgress] = field(default_factory=dict)  #: holder → one that ceased to be a member and did not leave
+    closings: tuple[tuple[int, str], ...] = ()  #: (time, client id) of connections that ended lately
 
     # ------------------------------------------------------------------------------------------------ frames
 
-    def on_request(self, group: GroupData, exchange: Exchange, starter: Starter | None) -> None:
-        """Note a request, after the trackers.
-
-        :param starter: of the join phase, if it has begun and it is known.
-        """
-        self._begin_if_preparing(group, exchange, starter)
+    def on_request(self, group: GroupData, exchange: Exchange, history: RebalanceHistory) -> None:
+        """Note a request, after the trackers."""
+        self._begin_if_preparing(group, exchange, history.trigger)
         if exchange.api_key == JOIN_GROUP:
             self._join_asked(group, exchange)
         elif exchange.api_key == SYNC_GROUP:
-            self._sync_asked(group, exchange)
+            self._sync_asked(group, exchange, history)
 
-    def on_response(self, group: GroupData, exchange: Exchange, body: Any, starter: Starter | None, finished: Starter) -> None:
-        """Note a response, after the trackers.
-
-        :param finished: who began the rebalance of the newest generation.
-        """
-        self._begin_if_preparing(group, exchange, starter)
+    def on_response(self, group: GroupData, exchange: Exchange, body: Any, history: RebalanceHistory) -> None:
+        """Note a response, after the trackers."""
+        self._begin_if_preparing(group, exchange, history.trigger)
         if exchange.api_key == JOIN_GROUP:
-            self._join_answered(group, exchange, body, finished)
+            self._join_answered(group, exchange, body, history)
         elif exchange.error == REBALANCE_IN_PROGRESS:
             self._told_to_rejoin(group, exchange)
         elif exchange.api_key == SYNC_GROUP and exchange.error == NONE and exchange.member_id:
-            self._served(group, exchange, body, finished)
+            self._served(group, exchange, body, history.finished)
 
     def _begin_if_preparing(self, group: GroupData, exchange: Exchange, starter: Starter | None) -> None:
         if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
@@ -130,7 +125,7 @@ class RebalanceEvents(Recorder):
             _note_join(group, progress, exchange)
         self.tell(group, MemberJoined, exchange, identity, new=_is_new(group, exchange, exchange.member_id))
 
-    def _join_answered(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
+    def _join_answered(self, group: GroupData, exchange: Exchange, body: Any, history: RebalanceHistory) -> None:
         newest, error = group.newest_generation, exchange.error
         if error not in {NONE, MEMBER_ID_REQUIRED} and self.current is not None and self.current.generation is None:
             refused = self.current.members.get(exchange.member_id)
@@ -141,7 +136,7 @@ class RebalanceEvents(Recorder):
         if error != NONE or newest is None or body.generation_id != newest.generation:
             return
         if exchange.completes_generation:
-            self._completed(group, exchange, finished)
+            self._completed(group, exchange, history)
         if self.current is not None and self.current.generation == newest.generation:
             identity = Identity.of(body.member_id, exchange.instance_id, exchange.actor)
             progress = self.current.progress_of(identity)
@@ -150,10 +145,13 @@ class RebalanceEvents(Recorder):
         self.regain_sight(group, exchange, f"the members of generation {newest.generation} are known")
         self._end_if_served(group, exchange)
 
-    def _sync_asked(self, group: GroupData, exchange: Exchange) -> None:
+    def _sync_asked(self, group: GroupData, exchange: Exchange, history: RebalanceHistory) -> None:
         newest = group.newest_generation
         if newest is None or exchange.generation != newest.generation or not exchange.member_id:
             return
+        for one in self.completed[-1:]:
+            if one.generation == newest.generation:
+                one.starter = history.starter  # the leader's assignment may show why it rejoined
         identity = _identity_of(group, exchange)
         if self.current is not None and self.current.generation == newest.generation:
             progress = self.current.progress_of(identity)
@@ -177,7 +175,7 @@ class RebalanceEvents(Recorder):
                 current.cause = finished.cause
             if not current.synced_us:
                 current.synced_us = exchange.res_us
-                self._phase_ended(group, exchange, current, "sync", current.completed_us)
+                self.phase_ended(group, exchange, current, "sync", current.completed_us)
         elif partitions is not None and self.held_known:
             self.held[identity.holder] = partitions
         shown = None if partitions is None else {topic: sorted(owned) for topic, owned in sorted(partitions.items())}
@@ -228,15 +226,18 @@ class RebalanceEvents(Recorder):
             self.current.note_gone(member.id, at_us)
         if identity.holder in self.held:
             self.gone_us.setdefault(identity.holder, _stopped_us(member, why, at_us))
+        progress = self.current.members.get(member.id) if self.current is not None else None
+        told_us = progress.told_us if progress is not None else 0
         if why in {Removed.SILENT, Removed.DROPPED} and not member.leaving:
-            progress = self.current.members.get(member.id) if self.current is not None else None
-            told_us = progress.told_us if progress is not None else 0
             self.lost[identity.holder] = MemberProgress(identity, told_us=told_us, stopped_us=_stopped_us(member, why, at_us))
         if why == Removed.SILENT:
             silent_since_us = member.last_frame_us
             self.add(group, SessionOver, at_us, (member.id, silent_since_us), **identity.named, silent_since_us=silent_since_us)
         elif why == Removed.DROPPED and not _leaves(group, member):
             self.add(group, MemberDropped, at_us, (member.id,), **identity.named)
+            if self.current is not None and not told_us:
+                client = client_named(identity.client_id, identity.address)
+                group.recurring.untold.add(Dropped(at_us, at_us - self.current.began_us, member.id, client))
 
     def on_restored(self, member: Member) -> None:
         """Note that a member that seemed to be gone is still one."""
@@ -263,11 +264,18 @@ class RebalanceEvents(Recorder):
         if member.present and not member.leaving:
             self.add(group, ConnectionClosed, at_us, (connection, member.id), **Identity.of_member(member).named)
 
+    def on_closed(self, client_id: str, at_us: int) -> None:
+        """Note the end of a connection on which the group was seen, to any broker."""
+        kept = (known for known in self.closings if at_us - known[0] <= JUST_BEFORE_US)
+        self.closings = (*kept, (at_us, client_id))[-CLOSINGS_KEPT:]
+
     def on_gap(self, group: GroupData, at_us: int, because: str) -> None:
         """Note that frames are missing or the group moved. Call this before what is known of it is dropped."""
         if self.current is not None:
             self._end(group, at_us, SIGHT_LOST)
         self._forget(held_known=False)
+        if self.in_sight and self.over:
+            self.over[-1].unmoved = False  # what followed it was not seen
         self.lose_sight(group, at_us, because)
 
     def _forget(self, *, held_known: bool) -> None:
@@ -290,16 +298,25 @@ class RebalanceEvents(Recorder):
             idle = [one for one in self.current.members.values() if one.stopped_us and not one.served_us]
             self._end(group, at_us, NEXT_REBALANCE)
         identity = Identity.of(starter.member_id, starter.instance_id, starter.actor)
-        begun = OpenRebalance(starter.cause, identity, subject, from_generation, at_us, group.incarnation)
-        begun.awaited = awaited_in(group, from_generation, at_us)
-        self.begin(group, begun, idle, starter.reason, shown_by)
+        begun = Rebalance(
+            starter.cause,
+            identity,
+            subject,
+            from_generation,
+            at_us,
+            group.incarnation,
+            awaited=awaited_in(group, from_generation, at_us),
+            reason=starter.reason,
+            closed=len({client for closed_us, client in self.closings if at_us - JUST_BEFORE_US <= closed_us <= at_us}),
+        )
+        self.begin(group, begun, idle, shown_by)
         for join in group.waiting_joins():
             if join.member_id and join is not shown_by:
                 _note_join(group, begun.progress_of(Identity.of_sender(join)), join)
 
-    def _completed(self, group: GroupData, exchange: Exchange, finished: Starter) -> None:
+    def _completed(self, group: GroupData, exchange: Exchange, history: RebalanceHistory) -> None:
         """Note the end of the join phase: a new generation."""
-        newest = group.newest_generation
+        newest, finished = group.newest_generation, history.finished
         assert newest is not None
         if self.current is None or self.current.generation is not None:  # its beginning was not captured
             began_us = exchange.res_us - (group.join_took_us or 0)
@@ -312,11 +329,8 @@ class RebalanceEvents(Recorder):
             if finished.actor != NOBODY:
                 current.identity = Identity.of(finished.member_id, finished.instance_id, finished.actor)
         current.generation, current.completed_us = newest.generation, exchange.res_us
-        self._phase_ended(group, exchange, current, "join", current.began_us)
-
-    def _phase_ended(self, group: GroupData, exchange: Exchange, current: OpenRebalance, phase: str, since_us: int) -> None:
-        took_ms = milliseconds(since_us, exchange.res_us)
-        self.add(group, PhaseEnded, exchange.res_us, (phase, *current.subject), shown_by=exchange, phase=phase, took_ms=took_ms)
+        current.starter, current.also, current.interrupts = history.starter, history.others, had_members(group)
+        self.phase_ended(group, exchange, current, "join", current.began_us)
 
     def _end_if_served(self, group: GroupData, exchange: Exchange) -> None:
         newest, current = group.newest_generation, self.current
@@ -332,19 +346,18 @@ class RebalanceEvents(Recorder):
         came = {one.identity.holder for one in members}
         self.lost = {holder: one for holder, one in self.lost.items() if holder not in came}
         moved = None if current.generation is None else self._hand_over(current, members, ended, at_us)
-        self.end(
-            group,
-            at_us,
-            ended,
-            members=members,
-            settings={one.identity.member_id: _settings_of(group, one.identity.member_id) for one in members},
-            assignor=_assignor_of(group, current),
-            moved=moved,
-            waited=waited_for(group, current, at_us),
-            frame=frame,
-        )
+        changed = bool(self.lost) or any(one.is_new for one in members) or bool(group.recurring.scaling.left)
+        waited, assignor = waited_for(group, current, at_us), _assignor_of(group, current)
+        self.end(group, at_us, ended, members, assignor=assignor, moved=moved, waited=waited, frame=frame)
+        if current.generation is not None:
+            current.unmoved = moved is not None and not moved.moved and moved.stayed > 0 and not changed
+            current.stayed = moved.stayed if moved is not None else 0
+            current.subject, current.members, current.awaited = (), {}, {}
+            if not current.unmoved:
+                current.frame, current.reason = None, ""
+            self.over = (*self.over, current)[-REBALANCES_KEPT:]
 
-    def _hand_over(self, current: OpenRebalance, members: list[MemberProgress], ended: str, at_us: int) -> Moved | None:
+    def _hand_over(self, current: Rebalance, members: list[MemberProgress], ended: str, at_us: int) -> Moved | None:
         """Let each member hold what it was served; return what moved, None if that is not known."""
         by_holder = {one.identity.holder: one for one in members}
         moved = None
@@ -380,7 +393,7 @@ class RebalanceEvents(Recorder):
         return Moved(len({**old, **new}) - stayed, stayed, tuple(sorted(one for one in unheld if one.us > 0)))
 
 
-def _took_part(group: GroupData, current: OpenRebalance) -> list[MemberProgress]:
+def _took_part(group: GroupData, current: Rebalance) -> list[MemberProgress]:
     newest = group.newest_generation
     if current.generation is None or newest is None or newest.generation != current.generation or newest.roster is None:
         return list(current.members.values())
@@ -393,14 +406,7 @@ def _took_part(group: GroupData, current: OpenRebalance) -> list[MemberProgress]
     return found
 
 
-def _settings_of(group: GroupData, member_id: str) -> MemberSettings:
-    member = group.members.get(member_id)
-    if member is None:
-        return NOTHING_TOLD
-    return MemberSettings(member.session_timeout_ms, member.rebalance_timeout_ms, member.protocols, member.actor.software)
-
-
-def _assignor_of(group: GroupData, current: OpenRebalance) -> str | None:
+def _assignor_of(group: GroupData, current: Rebalance) -> str | None:
     newest = group.newest_generation
     return newest.protocol if newest is not None and newest.generation == current.generation else None
 

@@ -1,26 +1,27 @@
-"""The recorder of a group's rebalances: who began one, who came when, who was served, what it cost.
+"""One rebalance of a group, from what began it to its record, and the recorder that makes it and its events.
 
 It comes after all that finds out what happened, and decides nothing. What begins a rebalance, who holds partitions meanwhile and what ends
-it differ by type of group: :mod:`~coordinator_model.groups.classic.rebalance_events` and
-:mod:`~coordinator_model.groups.epochs.rebalance_events` say so.
+it differ by type of group: :mod:`~coordinator_model.groups.classic.rebalance` and :mod:`~coordinator_model.groups.epochs.rebalance` say so.
 
 *Blindness ends a rebalance*: what a gap hides is not counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from itertools import takewhile
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from coordinator_model.counters import Cost
 from coordinator_model.events import (
+    NOT_SEEN,
     FramePlace,
     GroupEvent,
     LostMember,
     MemberEvent,
     MemberFenced,
     MemberToldToRejoin,
+    PhaseEnded,
     RebalanceBegan,
     RebalanceFinished,
     SightLost,
@@ -29,8 +30,11 @@ from coordinator_model.events import (
     Unheld,
     WaitedFor,
 )
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.evidence import event_evidence
 from coordinator_model.groups.group import Group
-from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange
+from coordinator_model.groups.records import NOBODY, AnyMember, ClientInfo, Exchange, Member
+from coordinator_model.stored import Stored
 from coordinator_model.wire import API_NAMES, error_name
 
 PARTITIONS_KEPT: Final = 10_000
@@ -39,9 +43,15 @@ PARTITIONS_KEPT: Final = 10_000
 LEAST_WAIT_MS: Final = 100
 """Others do not notice a shorter wait."""
 
+MINUTE_US: Final = 60_000_000
+LONG_US: Final = 15 * MINUTE_US  #: how far back rebalances are compared
+REBALANCES_KEPT: Final = 20
+UNMOVED_KEPT: Final = 12
+
 _NAMED: Final = 10
 
 TopicPartition: TypeAlias = tuple[str, int]
+E = TypeVar("E", bound=GroupEvent)
 
 
 class Identity(NamedTuple):
@@ -80,20 +90,7 @@ class Identity(NamedTuple):
         }
 
 
-class MemberSettings(NamedTuple):
-    """What a member has told of its configuration; None for what is on no wire, as the session timeout of a member with an epoch."""
-
-    session_timeout_ms: int | None = None
-    rebalance_timeout_ms: int | None = None
-    assignors: tuple[str, ...] = ()  #: those that it offers, its favourite first
-    software: str = ""
-
-
-NOTHING_TOLD: Final = MemberSettings()
-
-
-@dataclass(slots=True)
-class MemberProgress:
+class MemberProgress(Stored):
     """One member in one rebalance; a time is 0 if it was not seen."""
 
     identity: Identity
@@ -119,6 +116,10 @@ class MemberProgress:
             "new": self.is_new,
         }
 
+    def idle_us(self, ended_us: int) -> int:
+        """Return for how long it consumed nothing in a rebalance that ended at ``ended_us``."""
+        return max(0, (self.resumed_us or self.served_us or ended_us) - self.stopped_us) if self.stopped_us else 0
+
 
 class Awaited(NamedTuple):
     """A member, or an id that was issued, without which a rebalance goes no further."""
@@ -138,9 +139,44 @@ class Waited(NamedTuple):
     came: bool  #: False if the wait ended without it
 
 
-@dataclass(slots=True)
-class OpenRebalance:
-    """A rebalance that is not over."""
+class Moved(NamedTuple):
+    """What a rebalance did to the partitions of a group."""
+
+    moved: int  #: with another holder than before, including none
+    stayed: int
+    unheld: tuple[Unheld, ...]  #: those that nobody held for a while, in order
+
+
+class Starter(NamedTuple):
+    """The client that made the coordinator start a join phase, as far as frames show."""
+
+    cause: str
+    member_id: str
+    instance_id: str | None
+    actor: ClientInfo
+    shared: bool  #: another member has the same client id, so it identifies no client
+    reason: str  #: the client's (KIP-800); often empty
+    frame: Evidence | None
+
+    def is_same(self, other: Starter) -> bool:
+        """Return True if both are the same client, by its instance id, member id, or client id and host."""
+        if self.instance_id is not None or other.instance_id is not None:
+            return self.instance_id == other.instance_id
+        if self.member_id and self.member_id == other.member_id:
+            return True
+        return not (self.shared or other.shared or self.actor.client_id is None) and self.actor.named == other.actor.named
+
+    @property
+    def subject(self) -> str:
+        """The client's most stable id, as subject of a finding."""
+        return self.instance_id or (self.actor.client_id if not self.shared else None) or self.member_id
+
+
+NOBODY_SEEN: Final = Starter(NOT_SEEN, "", None, NOBODY, True, "", None)
+
+
+class Rebalance(Stored):
+    """One rebalance."""
 
     cause: str
     identity: Identity  #: of the client that began it; without a member id if that is not known
@@ -151,11 +187,31 @@ class OpenRebalance:
     generation: int | None = None  #: None in its join phase
     completed_us: int = 0  #: end of its join phase
     synced_us: int = 0  #: end of its sync phase: first SyncGroup success
-    members: dict[str, MemberProgress] = field(default_factory=dict)
-    awaited: dict[str, Awaited] = field(default_factory=dict)  #: by member id: without whom it goes no further
+    members: dict[str, MemberProgress] = {}
+    awaited: dict[str, Awaited] = {}  #: by member id: without whom it goes no further
+    reason: str = ""  #: of the client that began it
+    frame: Evidence | None = None  #: that began it
+    # Of a classic group:
+    starter: Starter = NOBODY_SEEN  #: as known when its generation was complete
+    interrupts: bool = False  #: the group had members before
+    also: tuple[Starter, ...] = ()  #: others that would have begun it, had it not begun
+    closed: int = 0  #: clients that had just lost a connection when it began
+    # Once it is over:
+    over_us: int = 0
+    size: int = 0  #: members that took part
+    stayed: int = 0  #: partitions
+    lost_us: int = 0  #: for how long members consumed nothing, added up
+    unmoved: bool = False  #: the same members had the same partitions as before
 
-    def __post_init__(self) -> None:
-        self.awaited = {id_: Awaited(*values) for id_, values in self.awaited.items()}  # a snapshot stores plain tuples
+    @property
+    def client(self) -> str:
+        """Client id and address of who began it."""
+        return f"{self.identity.client_id} at {self.identity.address or None}"
+
+    @property
+    def has_phases(self) -> bool:
+        """False in a group with epochs, whose members come to the newest one without waiting for each other."""
+        return self.generation is None or bool(self.completed_us)
 
     def note_gone(self, member_id: str, at_us: int) -> None:
         """Note when a member ceased to be one, 0 if it did not after all."""
@@ -169,77 +225,40 @@ class OpenRebalance:
             progress = self.members[identity.member_id] = MemberProgress(identity)
         return progress
 
-    @property
-    def has_phases(self) -> bool:
-        """False in a group with epochs, whose members come to the newest one without waiting for each other."""
-        return self.generation is None or bool(self.completed_us)
 
-    def finished(self, members: Sequence[MemberProgress], settings: Mapping[str, MemberSettings], ended_us: int) -> dict[str, Any]:
-        """Return the fields of :class:`RebalanceFinished` except those about partitions.
-
-        :param members: those that took part.
-        :param settings: by member id.
-        """
-        took_part = sorted(members, key=lambda one: (one.joined_us or ended_us, one.identity.member_id))
-        if self.has_phases:
-            last = next((one for one in reversed(took_part) if one.joined_us), None)
-        else:
-            last = max((one for one in members if one.served_us), key=lambda one: one.served_us, default=None)
-        return {
-            "cause": self.cause,
-            **self.identity.named,
-            "from_generation": self.from_generation,
-            "to_generation": self.generation,
-            "began_us": self.began_us,
-            "join_ms": milliseconds(self.began_us, self.completed_us),
-            "sync_ms": milliseconds(self.completed_us, self.synced_us),
-            "took_ms": milliseconds(self.began_us, ended_us),
-            "members": tuple(self._took_part(one, settings.get(one.identity.member_id, NOTHING_TOLD)) for one in took_part),
-            "last_member": None if last is None else last.identity.member_id,
-            "cost_us": sum(idle_us(one, ended_us) for one in took_part),
-        }
-
-    def _took_part(self, member: MemberProgress, settings: MemberSettings) -> TookPart:
-        return TookPart(
-            **member.times,
-            session_timeout_ms=settings.session_timeout_ms,
-            rebalance_timeout_ms=settings.rebalance_timeout_ms,
-            assignors=settings.assignors,
-            client_software=settings.software or None,
-            acknowledged_us=None if self.has_phases else member.acknowledged_us,
-        )
-
-
-class Moved(NamedTuple):
-    """What a rebalance did to the partitions of a group."""
-
-    moved: int  #: with another holder than before, including none
-    stayed: int
-    unheld: tuple[Unheld, ...]  #: those that nobody held for a while, in order
-
-
-class Recorder:
+class Recorder(Stored):
     """The rebalance of one group that is not over, and what those before it cost."""
 
-    __slots__ = tuple[str, ...]()  # an adapter has them, in the order in which snapshots store them
+    current: Rebalance | None = None
+    lost: dict[str, MemberProgress] = {}  #: holder → one that ceased to be a member and did not leave
+    in_sight: bool | None = None  #: whether the membership is known; None if it never was
+    costs: dict[str, Cost] = {}  #: by cause, of all rebalances that are over
+    over: tuple[Rebalance, ...] = ()  #: of a classic group the latest that are over and led to a generation, oldest first
 
-    current: OpenRebalance | None
-    lost: dict[str, MemberProgress]  #: holder → one that ceased to be a member and did not leave
-    in_sight: bool | None  #: whether the membership is known; None if it never was
-    costs: dict[str, tuple[int, int, int]]  #: cause → :class:`Cost` of all rebalances that are over
+    @property
+    def completed(self) -> tuple[Rebalance, ...]:
+        """Return the latest rebalances with a generation that interrupted members, oldest first; the last may not be over."""
+        current = self.current
+        known = self.over if current is None or current.generation is None else (*self.over, current)
+        recent = takewhile(lambda one: one.interrupts and known[-1].completed_us - one.completed_us <= LONG_US, reversed(known))
+        return tuple(recent)[REBALANCES_KEPT - 1 :: -1]
 
-    def begin(
-        self, group: Group[Any], begun: OpenRebalance, idle: Iterable[MemberProgress], reason: str, shown_by: Exchange | None
-    ) -> None:
+    @property
+    def unmoved(self) -> tuple[Rebalance, ...]:
+        """Return the latest rebalances that moved nothing, oldest first."""
+        newest_us = self.over[-1].began_us if self.over else 0
+        row = takewhile(lambda one: one.unmoved and newest_us - one.began_us <= LONG_US, reversed(self.over))
+        return tuple(row)[UNMOVED_KEPT - 1 :: -1]
+
+    def begin(self, group: Group[Any], begun: Rebalance, idle: Iterable[MemberProgress], shown_by: Exchange | None) -> None:
         """Note that a rebalance has begun.
 
         :param idle: members that the one before stopped and did not serve.
-        :param reason: that the client gave.
         """
         self.current = begun
         for one in idle:
             begun.members[one.identity.member_id] = MemberProgress(one.identity, stopped_us=begun.began_us)
-        self.add(
+        event = self.add(
             group,
             RebalanceBegan,
             begun.began_us,
@@ -247,45 +266,60 @@ class Recorder:
             shown_by=shown_by,
             cause=begun.cause,
             **begun.identity.named,
-            reason=reason or None,
+            reason=begun.reason or None,
             from_generation=begun.from_generation,
         )
+        begun.frame = event_evidence(event, shown_by, f"began a rebalance: {begun.cause}")
 
     def end(
         self,
         group: Group[Any],
         at_us: int,
         ended: str,
-        *,
         members: list[MemberProgress],
-        settings: Mapping[str, MemberSettings],
+        *,
         assignor: str | None,
         moved: Moved | None,
         waited: Iterable[Waited],
         frame: FramePlace | None,
-    ) -> None:
-        """Note that the rebalance is over, and why.
+    ) -> Rebalance:
+        """Note that the rebalance is over, and why; return it.
 
         :param members: those that took part.
-        :param settings: theirs, by member id.
         :param assignor: which the coordinator chose of those that all members offer; None if there is none, or it is not known.
         :param moved: None if it is not known.
         :param waited: for whom others waited.
         """
-        current, self.current = self.current, None
-        assert current is not None
+        over, self.current = self.current, None
+        assert over is not None
         lost, self.lost = self.lost, {}
-        cost = Cost(1, sum(idle_us(one, at_us) for one in members), sum(one.us for one in moved.unheld) if moved else 0)
-        self.costs[current.cause] = Cost(*self.costs.get(current.cause, ())).plus(cost)
-        group.counters.rebalanced(group.cluster, current.cause, cost)
+        took_part = sorted(members, key=lambda one: (one.joined_us or at_us, one.identity.member_id))
+        if over.has_phases:
+            last = next((one for one in reversed(took_part) if one.joined_us), None)
+        else:
+            last = max((one for one in members if one.served_us), key=lambda one: one.served_us, default=None)
+        over.over_us, over.size, over.lost_us = at_us, len(members), sum(one.idle_us(at_us) for one in members)
+        cost = Cost(1, over.lost_us, sum(one.us for one in moved.unheld) if moved else 0)
+        self.costs[over.cause] = self.costs.get(over.cause, Cost()).plus(cost)
+        group.counters.rebalanced(group.cluster, over.cause, cost)
         self.add(
             group,
             RebalanceFinished,
             at_us,
-            current.subject,
+            over.subject,
             frame=frame,
-            over=current,
-            **current.finished(members, settings, at_us),
+            over=over,
+            cause=over.cause,
+            **over.identity.named,
+            from_generation=over.from_generation,
+            to_generation=over.generation,
+            began_us=over.began_us,
+            join_ms=milliseconds(over.began_us, over.completed_us),
+            sync_ms=milliseconds(over.completed_us, over.synced_us),
+            took_ms=milliseconds(over.began_us, at_us),
+            members=tuple(_took_part(one, group.members.get(one.identity.member_id), over) for one in took_part),
+            last_member=None if last is None else last.identity.member_id,
+            cost_us=over.lost_us,
             ended=ended,
             partitions_moved=moved and moved.moved,
             partitions_stayed=moved and moved.stayed,
@@ -294,6 +328,7 @@ class Recorder:
             waited_for=_longest_first(waited),
             assignor=assignor,
         )
+        return over
 
     def regain_sight(self, group: Group[Any], exchange: Exchange, known: str) -> None:
         """Note that a response has shown all members, unless they were known before.
@@ -321,6 +356,11 @@ class Recorder:
         """Add the event of a response that tells a member to rejoin."""
         self.tell(group, MemberToldToRejoin, exchange, who, api=API_NAMES[exchange.api_key])
 
+    def phase_ended(self, group: Group[Any], exchange: Exchange, current: Rebalance, phase: str, since_us: int) -> None:
+        """Add the event of a response that ends the join or sync phase."""
+        at_us, subject = exchange.res_us, (phase, *current.subject)
+        self.add(group, PhaseEnded, at_us, subject, shown_by=exchange, phase=phase, took_ms=milliseconds(since_us, at_us))
+
     def tell(
         self, group: Group[Any], kind: type[MemberEvent], exchange: Exchange, who: Identity, *subject: str, **own: Any
     ) -> None:
@@ -335,16 +375,16 @@ class Recorder:
     @staticmethod
     def add(
         group: Group[Any],
-        kind: type[GroupEvent],
+        kind: type[E],
         at_us: int,
         subject: tuple[str | int, ...],
         *,
         shown_by: Exchange | None = None,
         frame: FramePlace | None = None,
-        over: OpenRebalance | None = None,
+        over: Rebalance | None = None,
         **own: Any,
-    ) -> None:
-        """Add an event, which belongs to the group's newest generation or epoch, or to that of the rebalance that is over."""
+    ) -> E:
+        """Add an event, and return it. It belongs to the group's newest generation or epoch, or to that of the rebalance that is over."""
         incarnation = group.incarnation if over is None else over.incarnation
         generation = group.generation if over is None or over.generation is None else over.generation
         event = kind.of(
@@ -360,11 +400,29 @@ class Recorder:
         )
         group.group_events.append(event)
         group.recurring.on_event(event, shown_by)
+        return event
 
 
 def place_of(exchange: Exchange) -> FramePlace:
     """Return where the response is in the mirror topic, or the request before it is answered."""
     return FramePlace(exchange.partition, exchange.offset if exchange.response_offset < 0 else exchange.response_offset)
+
+
+def milliseconds(since_us: int, until_us: int) -> int | None:
+    """Return the whole milliseconds between two times, None if one of them is 0."""
+    return max(0, until_us - since_us) // 1_000 if since_us and until_us else None
+
+
+def _took_part(progress: MemberProgress, member: AnyMember | None, over: Rebalance) -> TookPart:
+    """Return what a member went through, and what it told of its configuration; that of a member with an epoch is on no wire."""
+    return TookPart(
+        **progress.times,
+        session_timeout_ms=member.session_timeout_ms if member is not None else None,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if member is not None else None,
+        assignors=member.protocols if isinstance(member, Member) else (),
+        client_software=(member.actor.software or None) if member is not None else None,
+        acknowledged_us=None if over.has_phases else progress.acknowledged_us,
+    )
 
 
 def _longest_first(found: Iterable[Waited]) -> tuple[WaitedFor, ...]:
@@ -375,13 +433,3 @@ def _longest_first(found: Iterable[Waited]) -> tuple[WaitedFor, ...]:
     return tuple(
         WaitedFor(**one.identity.named, why=one.why, waited_ms=one.waited_us // 1_000, came=one.came) for one in noticed[:_NAMED]
     )
-
-
-def idle_us(member: MemberProgress, ended_us: int) -> int:
-    """Return for how long a member consumed nothing in a rebalance that ended at ``ended_us``."""
-    return max(0, (member.resumed_us or member.served_us or ended_us) - member.stopped_us) if member.stopped_us else 0
-
-
-def milliseconds(since_us: int, until_us: int) -> int | None:
-    """Return the whole milliseconds between two times, None if one of them is 0."""
-    return max(0, until_us - since_us) // 1_000 if since_us and until_us else None
