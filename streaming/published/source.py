@@ -47,7 +47,7 @@ class TopicNames(NamedTuple):
     lag: str
 
 
-class _LazyModule:
+class _OptionalReader:
     """Topics that may not be there yet: a monitor of an earlier release writes no events, and one that does not ask for lag none of that.
 
     :param missing: told why there are no records, and None once there are.
@@ -200,7 +200,7 @@ class TopicsSource:
             CompactedReader(self._properties, (names.events,), "the reader", since_s=since_s) as events_reader,
             CompactedReader(self._properties, (names.lag,), "the reader") as lag_reader,
         ):
-            events, lag = _LazyModule(events_reader, self._state.say_no_events), _LazyModule(lag_reader)
+            events, lag = _OptionalReader(events_reader, self._state.say_no_events), _OptionalReader(lag_reader)
             while not self._stop.is_set() and not self._started(reader):
                 self._stop.wait(_RETRY_S)
             while not self._stop.is_set():
