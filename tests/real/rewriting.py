@@ -33,12 +33,13 @@ from kafka.errors import KafkaError
 from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
-from streaming.demo.broker import HOST, Broker, Cluster, free_port, guard
+from streaming.demo.broker import HOST, Broker, free_port, guard
 from streaming.replay.engine import ReplayEngine
 from tests.bench.tap import wait_for_port
 from tests.certificates import Authority
 from tests.conformance.driver import Driver
 from tests.conformance.libraries import LIBRARIES, Library
+from tests.real.brokers import Cluster
 from tests.real.harness import mirrored
 from tests.real.resolving_tap import SUFFIX
 

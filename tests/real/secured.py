@@ -19,8 +19,9 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from streaming.demo.broker import HOST, Cluster
+from streaming.demo.broker import HOST
 from tests.certificates import Authority
+from tests.real.brokers import Cluster
 
 PASSWORD = "correct-horse-battery-staple"
 LISTENERS = {"CERTIFIED": "SSL", "SCRAM": "SASL_SSL"}

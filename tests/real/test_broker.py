@@ -12,8 +12,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from harness import WAIT_S, wait_for
 
-from streaming.demo.broker import HOST, Broker, BrokerError, Cluster, free_port
+from streaming.demo.broker import HOST, Broker, BrokerError, free_port
 from tests.processes import lives, started
+from tests.real.brokers import Cluster
 
 pytestmark = pytest.mark.real
 

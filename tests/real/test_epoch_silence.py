@@ -15,10 +15,11 @@ import pytest
 
 from coordinator_model.finding import Blame
 from coordinator_model.settings import Settings
-from streaming.demo.broker import HOST, Broker, Cluster, free_port
+from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.processes import Processes
 from streaming.demo.raw_client import find_coordinator
 from streaming.spark import jvm
+from tests.real.brokers import Cluster
 from tests.real.harness import running_tap, wait_for
 from tests.real.lab import java
 from tests.real.lab.client import Kind, Protocol

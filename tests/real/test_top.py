@@ -59,7 +59,7 @@ def config(broker, publish, tmp_path):
         group("orders", clients=("orders-worker-1",)),
         group("billing", state="PreparingRebalance", since_s=time.time() - 185, clients=clients, waits_for=(1,)),
         finding("billing", summary="billing-worker-2 keeps the others waiting"),
-        rebalance("billing", at_s=time.time() - 600, cost=12.5),
+        rebalance("billing", at_s=time.time() - 600, cost=12.5).as_json(),
         {"partition": 0},
     )
     names = "\n".join(f'{key} = "{topic}"' for key, topic in TOPICS.items())

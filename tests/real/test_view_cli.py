@@ -22,8 +22,8 @@ STUCK = "crime-leader-never-syncs"  #: as the transcript names it
 TOPICS = {name: f"view-{name}" for name in ("findings", "groups", "events", "status", "lag")}
 
 REBALANCES = [
-    rebalance("orders", at_s=time.time() - 7_000, cost=100.5),
-    rebalance("billing", at_s=time.time() - 60, cost=7.25, cause="member left"),
+    rebalance("orders", at_s=time.time() - 7_000, cost=100.5).as_json(),
+    rebalance("billing", at_s=time.time() - 60, cost=7.25, cause="member left").as_json(),
 ]
 ORDERS_BEGAN_US = microseconds(REBALANCES[0]["began_at"])
 LAGS = [
@@ -73,7 +73,7 @@ def config(broker, tmp_path_factory):
             producer.produce(TOPICS["groups"], json.dumps(group.as_json()), key=group.key)
         for finding in findings:
             producer.produce(TOPICS["findings"], json.dumps(finding.as_json()), key=finding.id)
-    for event in (*REBALANCES, REBALANCES[0], {**REBALANCES[0], "id": "began", "kind": "rebalance_began"}):
+    for event in (*REBALANCES, REBALANCES[0], {**REBALANCES[0], "id": "began", "kind": "rebalance_began", "reason": None}):
         producer.produce(TOPICS["events"], json.dumps(event), key=f"{event['cluster']}/{event['group']}")
     for lag in LAGS:
         producer.produce(TOPICS["lag"], json.dumps(lag), key=f"{lag['cluster']}/{lag['group']}")

@@ -16,8 +16,9 @@ import kafka
 from confluent_kafka import Producer
 from kafka.errors import KafkaError
 
-from streaming.demo.broker import HOST, Broker, Cluster, free_port
+from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.faulty_proxy import HostileProxy, Lie, Tamper
+from tests.real.brokers import Cluster
 from tests.real.harness import running_tap
 from tests.real.lab.mirror import Mirror
 from tests.real.lab.network import Link, Network

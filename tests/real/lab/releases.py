@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streaming.demo.broker import Cluster
 from streaming.spark import jvm
+from tests.real.brokers import Cluster
 from tests.real.lab.zookeeper import ZooKeeperCluster
 
 LAB_JARS = Path(__file__).resolve().parents[3] / "deploy" / "ivy-lab.xml"

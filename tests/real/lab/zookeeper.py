@@ -9,8 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Self
 
-from streaming.demo.broker import HOST, Broker, Cluster, free_port, guard
+from streaming.demo.broker import HOST, Broker, free_port, guard
 from streaming.spark import jvm
+from tests.real.brokers import Cluster
 
 TICK_MS = 500
 SESSION_MS = 4_000  #: a broker that was killed cannot register again before its session has ended
