@@ -20,19 +20,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from coordinator_model.wire import (
-    DecodeError,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    Message,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    Response,
-    decode,
-    decode_request_header,
-    encode_response,
-    supported_versions,
-)
+from coordinator_model import wire
 
 _START_TIMEOUT_S: Final = 10.0
 _PIECE: Final = 64 * 1024
@@ -56,7 +44,7 @@ class Swallow(NamedTuple):
 class Forge(NamedTuple):
     """Send this body instead of the broker's, or the broker's own if ``body`` is None, after ``delay_s``."""
 
-    body: Response | None
+    body: wire.Response | None
     delay_s: float = 0.0
 
 
@@ -190,7 +178,7 @@ class HostileProxy:
                 return None
             await asyncio.sleep(told.delay_s)
             if told.body is not None:
-                return encode_response(told.body, api_version=exchange.api_version, correlation_id=exchange.correlation_id)
+                return wire.encode_response(told.body, api_version=exchange.api_version, correlation_id=exchange.correlation_id)
             break
         return response
 
@@ -205,9 +193,9 @@ def success_for(group: str, error: int) -> Tamper:
         if exchange.request.group_id != group:
             return None
         response = exchange.response
-        if isinstance(response, HeartbeatResponse) and response.error_code == error:
+        if isinstance(response, wire.HeartbeatResponse) and response.error_code == error:
             return Forge(replace(response, error_code=0))
-        if isinstance(response, OffsetCommitResponse):
+        if isinstance(response, wire.OffsetCommitResponse):
             topics = tuple(
                 replace(
                     topic,
@@ -222,20 +210,20 @@ def success_for(group: str, error: int) -> Tamper:
                 return Forge(replace(response, topics=topics))
         return None
 
-    keys = frozenset({HeartbeatRequest.API_KEY, OffsetCommitRequest.API_KEY})
+    keys = frozenset({wire.HeartbeatRequest.API_KEY, wire.OffsetCommitRequest.API_KEY})
     return Tamper(f"error {error} of group {group} becomes success", keys, lie)
 
 
 def _exchange(request: bytes, response: bytes) -> ProxiedExchange | None:
     """Return both frames decoded; None if one cannot be decoded, so that the answer is forwarded unchanged."""
     try:
-        header = decode_request_header(request)
+        header = wire.decode_request_header(request)
         key, version = header.api_key, header.api_version
-        if version not in supported_versions(key):
+        if version not in wire.supported_versions(key):
             return None
-        asked: Message = decode(request, request=True, api_key=key, api_version=version).body
-        answered: Message = decode(response, request=False, api_key=key, api_version=version).body
-    except DecodeError:
+        asked: wire.Message = wire.decode(request, request=True, api_key=key, api_version=version).body
+        answered: wire.Message = wire.decode(response, request=False, api_key=key, api_version=version).body
+    except wire.DecodeError:
         return None
     return ProxiedExchange(key, version, header.correlation_id, header.client_id, asked, answered)
 

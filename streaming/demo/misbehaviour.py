@@ -17,17 +17,9 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal
 
 from coordinator_model.wire import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from coordinator_model.wire.constants import ILLEGAL_GENERATION, NONE, REBALANCE_IN_PROGRESS
 from streaming.demo.consumer import tell
-from streaming.demo.raw_client import (
-    ILLEGAL_GENERATION,
-    NONE,
-    REBALANCE_IN_PROGRESS,
-    Connection,
-    RawClientError,
-    RawMember,
-    find_coordinator,
-    share,
-)
+from streaming.demo.raw_client import Connection, RawClientError, RawMember, find_coordinator, share
 
 Manner = Literal["zombie", "never-rejoins", "never-syncs", "never-gives-up"]
 

@@ -18,59 +18,26 @@ from importlib.metadata import version as installed_version
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
-from coordinator_model.wire import (
-    CONSUMER,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    ConsumerProtocolAssignment,
-    ConsumerProtocolAssignmentTopicPartition,
-    ConsumerProtocolSubscription,
-    DecodeError,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupRequestMemberIdentity,
-    LeaveGroupResponse,
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-    Request,
-    Response,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-    decode,
-    encode_assignment,
-    encode_request,
-    encode_subscription,
+from coordinator_model import wire
+from coordinator_model.wire.constants import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    MEMBER_ID_REQUIRED,
+    NONE,
+    NOT_COORDINATOR,
 )
 
 SOFTWARE_NAME: Final = "rebalance-monitor-raw-client"
 
-NONE: Final = 0
-COORDINATOR_LOAD_IN_PROGRESS: Final = 14
-COORDINATOR_NOT_AVAILABLE: Final = 15
-NOT_COORDINATOR: Final = 16
-ILLEGAL_GENERATION: Final = 22
-UNKNOWN_MEMBER_ID: Final = 25
-REBALANCE_IN_PROGRESS: Final = 27
-MEMBER_ID_REQUIRED: Final = 79
-
 #: The default version of each request: flexible ones, the newest of which needs Kafka 3.2.
 VERSIONS: Final[Mapping[int, int]] = {
-    OffsetCommitRequest.API_KEY: 8,
-    FindCoordinatorRequest.API_KEY: 3,
-    JoinGroupRequest.API_KEY: 9,
-    HeartbeatRequest.API_KEY: 4,
-    LeaveGroupRequest.API_KEY: 5,
-    SyncGroupRequest.API_KEY: 5,
-    ApiVersionsRequest.API_KEY: 3,
+    wire.OffsetCommitRequest.API_KEY: 8,
+    wire.FindCoordinatorRequest.API_KEY: 3,
+    wire.JoinGroupRequest.API_KEY: 9,
+    wire.HeartbeatRequest.API_KEY: 4,
+    wire.LeaveGroupRequest.API_KEY: 5,
+    wire.SyncGroupRequest.API_KEY: 5,
+    wire.ApiVersionsRequest.API_KEY: 3,
 }
 
 #: Errors of a broker that has just created the offsets topic, or become leader of one of its partitions. They require a retry.
@@ -79,7 +46,7 @@ _RETRY_S: Final = 0.1
 
 _MAX_FRAME: Final = 64 * 2**20
 
-Body = TypeVar("Body", bound=Response)
+Body = TypeVar("Body", bound=wire.Response)
 
 
 class RawClientError(RuntimeError):
@@ -115,7 +82,7 @@ class Connection:
         port: int = self._socket.getsockname()[1]
         return port
 
-    def send(self, body: Request, *, api_version: int | None = None) -> int:
+    def send(self, body: wire.Request, *, api_version: int | None = None) -> int:
         """Send a request without waiting for its answer; return its correlation id.
 
         :raises RawClientError: when the connection is closed.
@@ -124,7 +91,7 @@ class Connection:
         version = self._versions[body.API_KEY] if api_version is None else api_version
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
-        frame = encode_request(body, api_version=version, correlation_id=correlation_id, client_id=self.client_id)
+        frame = wire.encode_request(body, api_version=version, correlation_id=correlation_id, client_id=self.client_id)
         try:
             self._socket.sendall(struct.pack(">i", len(frame)) + frame)
         except OSError as error:
@@ -145,23 +112,25 @@ class Connection:
             raise RawClientError(f"{self.address} answered request {found} instead of request {correlation_id}")
         api_key, version = self._asked.pop(correlation_id)
         try:
-            body = decode(frame, request=False, api_key=api_key, api_version=version).body
-        except DecodeError as error:
+            body = wire.decode(frame, request=False, api_key=api_key, api_version=version).body
+        except wire.DecodeError as error:
             raise RawClientError(f"{self.address} gave an unreadable answer: {error}") from None
         if not isinstance(body, expected):
             raise RawClientError(f"{self.address} gave a {type(body).__name__}, not a {expected.__name__}")
         return body
 
-    def ask(self, body: Request, expected: type[Body], *, api_version: int | None = None, timeout_s: float | None = None) -> Body:
+    def ask(
+        self, body: wire.Request, expected: type[Body], *, api_version: int | None = None, timeout_s: float | None = None
+    ) -> Body:
         """Send a request and return its answer; see :meth:`send` and :meth:`receive`."""
         return self.receive(self.send(body, api_version=api_version), expected, timeout_s=timeout_s)
 
-    def introduce(self) -> ApiVersionsResponse:
+    def introduce(self) -> wire.ApiVersionsResponse:
         """Send ApiVersions, the first request of every client, with the client's software name (KIP-511)."""
-        ours = ApiVersionsRequest(
+        ours = wire.ApiVersionsRequest(
             client_software_name=SOFTWARE_NAME, client_software_version=installed_version("rebalance-monitor")
         )
-        return self.ask(ours, ApiVersionsResponse)
+        return self.ask(ours, wire.ApiVersionsResponse)
 
     def close(self) -> None:
         self._socket.close()
@@ -207,7 +176,7 @@ def find_coordinator(bootstrap: str, group: str, *, client_id: str, timeout_s: f
     with Connection(bootstrap, client_id=client_id, timeout_s=timeout_s) as connection:
         connection.introduce()
         while True:
-            answer = connection.ask(FindCoordinatorRequest(key=group), FindCoordinatorResponse)
+            answer = connection.ask(wire.FindCoordinatorRequest(key=group), wire.FindCoordinatorResponse)
             if answer.error_code == NONE:
                 return f"{answer.host}:{answer.port}"
             if answer.error_code not in _NOT_YET or time.monotonic() > deadline:
@@ -238,17 +207,17 @@ class RawMember:
     instance_id: str | None = None
     member_id: str = ""
     generation: int = -1
-    protocols: tuple[JoinGroupRequestProtocol, ...] = field(default=())
-    protocol_type: str = CONSUMER
+    protocols: tuple[wire.JoinGroupRequestProtocol, ...] = field(default=())
+    protocol_type: str = wire.CONSUMER
 
     def __post_init__(self) -> None:
         if not self.protocols:
-            subscription = encode_subscription(ConsumerProtocolSubscription(topics=(self.topic,)), 1)
-            self.protocols = (JoinGroupRequestProtocol(name="range", metadata=subscription),)
+            subscription = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=(self.topic,)), 1)
+            self.protocols = (wire.JoinGroupRequestProtocol(name="range", metadata=subscription),)
 
-    def join_request(self) -> JoinGroupRequest:
+    def join_request(self) -> wire.JoinGroupRequest:
         """Return the JoinGroup request for the member's current state."""
-        return JoinGroupRequest(
+        return wire.JoinGroupRequest(
             group_id=self.group,
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
@@ -258,9 +227,9 @@ class RawMember:
             protocols=self.protocols,
         )
 
-    def join(self, *, timeout_s: float = 60.0) -> JoinGroupResponse:
+    def join(self, *, timeout_s: float = 60.0) -> wire.JoinGroupResponse:
         """Send one JoinGroup. Success sets member id and generation; MEMBER_ID_REQUIRED sets the member id for the next join."""
-        answer = self.connection.ask(self.join_request(), JoinGroupResponse, timeout_s=timeout_s)
+        answer = self.connection.ask(self.join_request(), wire.JoinGroupResponse, timeout_s=timeout_s)
         if answer.error_code == MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
         elif answer.error_code == NONE:
@@ -284,9 +253,9 @@ class RawMember:
             )
         return Joined(answer.generation_id, answer.leader, tuple(member.member_id for member in answer.members))
 
-    def sync(self, assignments: Mapping[str, bytes] | None = None, *, timeout_s: float = 60.0) -> SyncGroupResponse:
+    def sync(self, assignments: Mapping[str, bytes] | None = None, *, timeout_s: float = 60.0) -> wire.SyncGroupResponse:
         """Send one SyncGroup; the leader passes the assignment of each member id."""
-        request = SyncGroupRequest(
+        request = wire.SyncGroupRequest(
             group_id=self.group,
             generation_id=self.generation,
             member_id=self.member_id,
@@ -294,38 +263,38 @@ class RawMember:
             protocol_type=self.protocol_type,
             protocol_name=self.protocols[0].name,
             assignments=tuple(
-                SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+                wire.SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
                 for member_id, assignment in (assignments or {}).items()
             ),
         )
-        return self.connection.ask(request, SyncGroupResponse, timeout_s=timeout_s)
+        return self.connection.ask(request, wire.SyncGroupResponse, timeout_s=timeout_s)
 
     def heartbeat(self, *, generation: int | None = None) -> int:
         """Send one Heartbeat, by default with the member's generation; return the error code."""
-        request = HeartbeatRequest(
+        request = wire.HeartbeatRequest(
             group_id=self.group,
             generation_id=self.generation if generation is None else generation,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
         )
-        return self.connection.ask(request, HeartbeatResponse).error_code
+        return self.connection.ask(request, wire.HeartbeatResponse).error_code
 
     def commit(self, partition: int, offset: int, *, generation: int | None = None) -> int:
         """Send one OffsetCommit for one partition; return the partition's error code."""
-        commit = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
-        request = OffsetCommitRequest(
+        commit = wire.OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+        request = wire.OffsetCommitRequest(
             group_id=self.group,
             generation_id_or_member_epoch=self.generation if generation is None else generation,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
-            topics=(OffsetCommitRequestTopic(name=self.topic, partitions=(commit,)),),
+            topics=(wire.OffsetCommitRequestTopic(name=self.topic, partitions=(commit,)),),
         )
-        return self.connection.ask(request, OffsetCommitResponse).topics[0].partitions[0].error_code
+        return self.connection.ask(request, wire.OffsetCommitResponse).topics[0].partitions[0].error_code
 
     def leave(self) -> int:
         """Send one LeaveGroup; return the error code."""
-        member = LeaveGroupRequestMemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
-        answer = self.connection.ask(LeaveGroupRequest(group_id=self.group, members=(member,)), LeaveGroupResponse)
+        member = wire.LeaveGroupRequestMemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
+        answer = self.connection.ask(wire.LeaveGroupRequest(group_id=self.group, members=(member,)), wire.LeaveGroupResponse)
         return answer.error_code or answer.members[0].error_code
 
     def as_of(self, generation: int) -> RawMember:
@@ -342,5 +311,5 @@ def share(topic: str, partitions: int, members: Sequence[str]) -> dict[str, byte
 
 
 def _assignment(topic: str, partitions: tuple[int, ...]) -> bytes:
-    assigned = (ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=partitions),) if partitions else ()
-    return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=assigned), 1)
+    assigned = (wire.ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=partitions),) if partitions else ()
+    return wire.encode_assignment(wire.ConsumerProtocolAssignment(assigned_partitions=assigned), 1)

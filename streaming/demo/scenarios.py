@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from coordinator_model.finding import Blame
+from coordinator_model.wire.constants import ILLEGAL_GENERATION
 from streaming.demo.consumer import Consumer, Kind, Protocol
 from streaming.demo.faulty_proxy import Lie
 from streaming.demo.misbehaviour import Manner, Misbehaviour
 from streaming.demo.processes import Child, Processes, ProcessSupervisor
-from streaming.demo.raw_client import ILLEGAL_GENERATION
 from streaming.demo.screen_state import ScreenState, now_us
 from streaming.demo.verdicts import ExpectedFinding, Truth
 

@@ -26,12 +26,13 @@ from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.text import Text
 
+from coordinator_model.wire.constants import ILLEGAL_GENERATION
 from streaming.config.settings import SHORT_LIVED_JVM, Topics
 from streaming.demo import view
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.faulty_proxy import HostileProxy, success_for
 from streaming.demo.processes import Child, ChildError, ChildReport, Processes, check
-from streaming.demo.raw_client import ILLEGAL_GENERATION, Connection, RawClientError
+from streaming.demo.raw_client import Connection, RawClientError
 from streaming.demo.scenarios import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scenario, Scene, Stage
 from streaming.demo.screen_state import ScreenState, Watcher, now_us, settled
 from streaming.demo.verdicts import Truth, exit_status

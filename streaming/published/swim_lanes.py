@@ -11,28 +11,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model import events
-from coordinator_model.events import (
-    NOT_REJOINED,
-    RECONCILING,
-    GaveUp,
-    GroupEvent,
-    MemberEvent,
-    NamedMember,
-    PhaseEnded,
-    RebalanceBegan,
-    RebalanceFinished,
-    SessionOver,
-    SightLost,
-    SightRegained,
-    State,
-)
 from coordinator_model.groups.classic.data import CLASSIC
 from streaming.published.records import Json, moment, moment_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from coordinator_model.events import TookPart
     from streaming.published.page_state import GroupPast
 
 
@@ -60,7 +44,7 @@ class MarkKind(StrEnum):
     BEGAN = "began the rebalance"
 
 
-_BEGINS: Final[dict[type[GroupEvent], Doing]] = {
+_BEGINS: Final[dict[type[events.GroupEvent], Doing]] = {
     events.MemberJoined: Doing.JOINING,
     events.MemberSynced: Doing.SYNCING,
     events.MemberServed: Doing.CONSUMING,
@@ -69,7 +53,7 @@ _BEGINS: Final[dict[type[GroupEvent], Doing]] = {
     events.GaveUp: Doing.CONSUMING,
     events.MemberAway: Doing.AWAY,
 }
-_MARKS: Final[dict[type[GroupEvent], MarkKind]] = {
+_MARKS: Final[dict[type[events.GroupEvent], MarkKind]] = {
     events.MemberLeft: MarkKind.LEFT,
     events.MemberFenced: MarkKind.FENCED,
     events.SessionOver: MarkKind.SESSION_OVER,
@@ -171,38 +155,38 @@ def swim_lanes(past: GroupPast) -> SwimLanes:
         _take(swim, event)
     if past.content is not None:
         _take_members(swim, past.content)
-    elif past.changes and past.changes[-1].state == RECONCILING:
+    elif past.changes and past.changes[-1].state == events.RECONCILING:
         _wait_now(swim, {lane.key for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is Doing.GIVING_UP})
-    elif past.changes and past.changes[-1].state == State.PREPARING:
+    elif past.changes and past.changes[-1].state == events.State.PREPARING:
         _wait_now(swim, {lane.key for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is not Doing.JOINING})
     return swim
 
 
-def _take(swim: SwimLanes, event: GroupEvent) -> None:
+def _take(swim: SwimLanes, event: events.GroupEvent) -> None:
     match event:
-        case RebalanceFinished():
+        case events.RebalanceFinished():
             _take_finished(swim, event)
-        case PhaseEnded():
+        case events.PhaseEnded():
             _end_of_those_without_id(swim, event.at_s)
-        case SightLost():
+        case events.SightLost():
             swim.blind.append((event.at_s, None))
-        case SightRegained():
+        case events.SightRegained():
             if swim.blind and swim.blind[-1][1] is None:
                 swim.blind[-1] = (swim.blind[-1][0], event.at_s)
-        case MemberEvent() | RebalanceBegan():
+        case events.MemberEvent() | events.RebalanceBegan():
             _take_of_member(swim, event)
 
 
-def _take_of_member(swim: SwimLanes, event: MemberEvent | RebalanceBegan) -> None:
+def _take_of_member(swim: SwimLanes, event: events.MemberEvent | events.RebalanceBegan) -> None:
     begins, at_s = _BEGINS.get(type(event)), event.at_s
     lane = _lane_of(swim, event, holds=begins is not None)
     if lane is None:
         return
-    silent_s = moment_of(event.silent_since_us) if isinstance(event, SessionOver) else None
+    silent_s = moment_of(event.silent_since_us) if isinstance(event, events.SessionOver) else None
     is_holder = event.member_id in {None, lane.member_id}  # else another process took the instance over
     if silent_s is not None and is_holder:
         lane.begin(Doing.SILENT, min(silent_s, at_s), event.id)
-    elif isinstance(event, GaveUp) and not event.keeps:
+    elif isinstance(event, events.GaveUp) and not event.keeps:
         lane.begin(Doing.SYNCING, at_s, event.id)
     elif begins is not None:
         lane.begin(begins, at_s, event.id)
@@ -219,7 +203,7 @@ def _end_of_those_without_id(swim: SwimLanes, at_s: float) -> None:
             lane.end(at_s)
 
 
-def _take_finished(swim: SwimLanes, event: RebalanceFinished) -> None:
+def _take_finished(swim: SwimLanes, event: events.RebalanceFinished) -> None:
     """Whoever was waited for longest, by all who had come before; in a group with epochs, whoever gave up last by those without any."""
     lanes = swim.by_member()
     if event.group_type != CLASSIC:
@@ -230,14 +214,14 @@ def _take_finished(swim: SwimLanes, event: RebalanceFinished) -> None:
         for member in event.members
         if member.member_id in lanes and (joined_s := moment_of(member.joined_us))
     }
-    longest = next((one.member_id for one in event.waited_for if one.why == NOT_REJOINED), None)
+    longest = next((one.member_id for one in event.waited_for if one.why == events.NOT_REJOINED), None)
     last = lanes.get(longest or "")
     waiting = frozenset(key for key, at_s in came.items() if last is not None and at_s < came.get(last.key, 0.0))
     if last is not None and waiting:
         swim.waits.append(Wait(came[last.key], waiting, frozenset({last.key})))
 
 
-def _take_handed_over(swim: SwimLanes, lanes: Mapping[str | None, Lane], members: Iterable[TookPart]) -> None:
+def _take_handed_over(swim: SwimLanes, lanes: Mapping[str | None, Lane], members: Iterable[events.TookPart]) -> None:
     gave_up = {member.member_id: at_s for member in members if (at_s := moment_of(member.acknowledged_us)) is not None}
     last = max(gave_up, key=lambda id_: gave_up[id_], default="")
     if last not in lanes:
@@ -260,8 +244,8 @@ def _take_members(swim: SwimLanes, content: Json) -> None:
     """Members of whom no event is known any more, or none was published; and who waits for whom now."""
     since_s = moment(content["state_since"]) or moment(content.get("updated_at")) or 0.0
     for member in content["members"]:
-        named = {name: member[name] for name in NamedMember.__struct_fields__}
-        lane = _lane_of(swim, NamedMember(**named))
+        named = {name: member[name] for name in events.NamedMember.__struct_fields__}
+        lane = _lane_of(swim, events.NamedMember(**named))
         if lane is not None and not lane.is_open:
             doing = _DOING_OF_STATE.get(member["state"])
             if doing is not None and (lane.last_s or 0.0) <= since_s:
@@ -279,7 +263,9 @@ def _wait_now(swim: SwimLanes, waited_for: set[str]) -> None:
         swim.waits.append(Wait(None, waiting, frozenset(waited_for)))
 
 
-def _lane_of(swim: SwimLanes, member: MemberEvent | RebalanceBegan | NamedMember, *, holds: bool = True) -> Lane | None:
+def _lane_of(
+    swim: SwimLanes, member: events.MemberEvent | events.RebalanceBegan | events.NamedMember, *, holds: bool = True
+) -> Lane | None:
     """Return the lane of a member; a new one if it has none.
 
     :param holds: it is the one that a static instance has now. Of one that is refused or gone that is not said.

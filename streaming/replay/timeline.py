@@ -10,23 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from coordinator_model.events import (
-    NO_MEMBERS,
-    NOT_SEEN,
-    PARTITIONS_ADDED,
-    SERVED,
-    GaveUp,
-    MemberEvent,
-    MemberJoined,
-    MemberServed,
-    MemberSynced,
-    MemberToldToGiveUp,
-    MemberToldToRejoin,
-    NamedMember,
-    PhaseEnded,
-    RebalanceBegan,
-    RebalanceFinished,
-)
+from coordinator_model import events
 from coordinator_model.finding import Finding, Status, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.wording import begin, counted
@@ -36,13 +20,19 @@ from streaming.published.wire_text import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from coordinator_model.events import GroupEvent
 
 COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical": "bold red"}
 """Of severities."""
 
 _NAMED: Final = 4  #: members that are named when many join at once
-_NOT_TOLD: Final = (PhaseEnded, MemberToldToRejoin, MemberSynced, MemberServed, MemberToldToGiveUp, GaveUp)
+_NOT_TOLD: Final = (
+    events.PhaseEnded,
+    events.MemberToldToRejoin,
+    events.MemberSynced,
+    events.MemberServed,
+    events.MemberToldToGiveUp,
+    events.GaveUp,
+)
 """The line of the rebalance tells what they cost."""
 
 _STYLES: Final = {"rebalance_began": "yellow", "rebalance_finished": "green", "sight_lost": "red", "session_over": "red"}
@@ -72,7 +62,7 @@ class Timeline:
         """Return True if the report includes this group; what concerns the capture is always included."""
         return not self._groups or not group or group in self._groups
 
-    def event(self, event: GroupEvent) -> None:
+    def event(self, event: events.GroupEvent) -> None:
         """Something happened in a group."""
         if self.wants(event.group):
             words = _words(event)
@@ -106,65 +96,65 @@ def number_name(group_type: str) -> str:
     return "generation" if group_type == CLASSIC else "epoch"
 
 
-def _words(event: GroupEvent) -> str:
+def _words(event: events.GroupEvent) -> str:
     """Return an event as a line, an empty one if the rebalance's own line tells it."""
     match event:
         case _ if isinstance(event, _NOT_TOLD):
             return ""
-        case RebalanceBegan():
+        case events.RebalanceBegan():
             return _began(event)
-        case RebalanceFinished():
+        case events.RebalanceFinished():
             return _finished(event)
-        case MemberJoined():
+        case events.MemberJoined():
             return _joined(event)
-        case MemberEvent():
+        case events.MemberEvent():
             return f"{_name(event)} {told(event, several=False)}"
         case _:
             return told(event, several=False)
 
 
-def _joined(event: MemberJoined) -> str:
+def _joined(event: events.MemberJoined) -> str:
     """Return that a member joined; of a classic one a JoinGroup shows only that it asks to, and that it rejoins is no news."""
     if event.group_type == CLASSIC:
         return f"{_name(event)} asks to join{repeated(event)}" if event.new or repeated(event) else ""
     return f"{_name(event)} joined{'' if event.new else ' again'}{repeated(event)}"
 
 
-def _began(event: RebalanceBegan) -> str:
+def _began(event: events.RebalanceBegan) -> str:
     by = f", {_name(event)}" if _name(event) else ""
     reason = f" (“{event.reason}”)" if event.reason else ""
-    cause = "its cause was not seen" if event.cause == NOT_SEEN else event.cause
+    cause = "its cause was not seen" if event.cause == events.NOT_SEEN else event.cause
     return f"Rebalance began: {cause}{by}{reason}"
 
 
-def _finished(event: RebalanceFinished) -> str:
+def _finished(event: events.RebalanceFinished) -> str:
     reached = f"{number_name(event.group_type)} {event.to_generation}, " if event.to_generation is not None else ""
-    is_known = event.members or not event.source or event.ended == NO_MEMBERS  # lines of Kafka 2.0 name no members
+    is_known = event.members or not event.source or event.ended == events.NO_MEMBERS  # lines of Kafka 2.0 name no members
     how_many = counted(len(event.members), "member") if is_known else "members that no line names"
     facts = [
         begin(f"{reached}{how_many}, after {milliseconds(event.took_ms)}"),
-        "" if event.ended == SERVED else event.ended,
+        "" if event.ended == events.SERVED else event.ended,
         _joined_in(event),
         held_up(event),
-        PARTITIONS_ADDED if event.cause == PARTITIONS_ADDED else "",  # which was not known when it began
+        events.PARTITIONS_ADDED if event.cause == events.PARTITIONS_ADDED else "",  # which was not known when it began
         f"{_names(event.never_came_back)} never came back" if event.never_came_back else "",
         f"cost {event.cost_s:,.1f} member-seconds" if event.cost_s else "",
     ]
     return "; ".join(fact for fact in facts if fact)
 
 
-def _joined_in(event: RebalanceFinished) -> str:
+def _joined_in(event: events.RebalanceFinished) -> str:
     new = [member for member in event.members if member.new] if event.group_type == CLASSIC else []
     return f"joined {_names(new)}" if new else ""
 
 
-def _names(members: Sequence[NamedMember]) -> str:
+def _names(members: Sequence[events.NamedMember]) -> str:
     names = [_name(member) for member in members[:_NAMED]]
     more = len(members) - len(names)
     return ", ".join(names) + (f" and {more} more" if more else "")
 
 
-def _name(member: NamedMember | MemberEvent | RebalanceBegan) -> str:
+def _name(member: events.NamedMember | events.MemberEvent | events.RebalanceBegan) -> str:
     """Return the id of a member, with the name of its client unless the id begins with it; empty if it is not known."""
     id_, name = member.member_id or "", member.instance_id or member.client_id or ""
     if not id_ or not name:

@@ -12,9 +12,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from coordinator_model.wire import HeartbeatRequest, HeartbeatResponse
+from coordinator_model.wire.constants import ILLEGAL_GENERATION, NONE
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.faulty_proxy import Forge, HostileProxy, Swallow, Tamper, success_for
-from streaming.demo.raw_client import ILLEGAL_GENERATION, NONE, Connection, RawClientError, RawMember, find_coordinator, share
+from streaming.demo.raw_client import Connection, RawClientError, RawMember, find_coordinator, share
 from tests.real.harness import wait_for
 
 pytestmark = pytest.mark.real

@@ -9,19 +9,9 @@ import pytest
 from confluent_kafka import Consumer
 
 from coordinator_model.wire import HeartbeatRequest, HeartbeatResponse, JoinGroupResponse, decode_assignment
+from coordinator_model.wire.constants import ILLEGAL_GENERATION, MEMBER_ID_REQUIRED, NONE, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 from streaming.demo.broker import free_port
-from streaming.demo.raw_client import (
-    ILLEGAL_GENERATION,
-    MEMBER_ID_REQUIRED,
-    NONE,
-    REBALANCE_IN_PROGRESS,
-    UNKNOWN_MEMBER_ID,
-    Connection,
-    RawClientError,
-    RawMember,
-    find_coordinator,
-    share,
-)
+from streaming.demo.raw_client import Connection, RawClientError, RawMember, find_coordinator, share
 
 pytestmark = pytest.mark.real
 

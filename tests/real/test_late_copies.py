@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from coordinator_model.coordinator import Coordinator
+from coordinator_model.wire.constants import NONE
 from coordinator_model.wire.record import MirrorRecord
 from coordinator_model.wire.recording import read_recording
-from streaming.demo.raw_client import NONE, Connection, find_coordinator
+from streaming.demo.raw_client import Connection, find_coordinator
 from tests.real.harness import wait_for
 from tests.real.lab.epoch_scene import LEAVE, EpochMember
 from tests.real.watched import TOPIC, watched

@@ -11,10 +11,10 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
+from coordinator_model.wire.constants import ILLEGAL_GENERATION
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.faulty_proxy import HostileProxy, success_for
 from streaming.demo.processes import Processes
-from streaming.demo.raw_client import ILLEGAL_GENERATION
 from streaming.demo.scenarios import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scene, Stage
 from streaming.demo.screen_state import ScreenState
 from streaming.demo.verdicts import Sighting, Truth, judge

@@ -8,8 +8,9 @@ import pytest
 from confluent_kafka import Consumer
 
 from coordinator_model.settings import Settings
+from coordinator_model.wire.constants import ILLEGAL_GENERATION, NONE
 from streaming.demo.broker import HOST, Broker, free_port
-from streaming.demo.raw_client import ILLEGAL_GENERATION, NONE, Connection, RawMember, find_coordinator, share
+from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
 from streaming.mirror.rewriting.known_brokers import KnownBrokers
 from streaming.mirror.rewriting.stand_in import StandIn
 from tests.real.harness import WAIT_S, running_tap, wait_for

@@ -10,32 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.events import (
-    LEADER_REJOINED,
-    MEMBER_LEFT,
-    NEW_MEMBER,
-    NEXT_REBALANCE,
-    NO_MEMBERS,
-    NOT_SEEN,
-    SERVED,
-    SESSION_EXPIRED,
-    SIGHT_LOST,
-    STATIC_RETURNED,
-    GroupEvent,
-    MemberAway,
-    MemberDropped,
-    MemberFenced,
-    MemberJoined,
-    MemberLeft,
-    MemberReplaced,
-    PhaseEnded,
-    RebalanceBegan,
-    RebalanceFinished,
-    SessionOver,
-    SightLost,
-    SightRegained,
-    TookPart,
-)
+from coordinator_model import events
 from coordinator_model.groups.classic.data import CLASSIC
 
 if TYPE_CHECKING:
@@ -53,18 +28,18 @@ METADATA_UPDATED: Final = "member updated its metadata"
 _NO_REASON: Final = frozenset({"", "not provided", "null"})
 _NO_INSTANCE: Final = frozenset({"None", "null"})
 _CAUSES: Final = (
-    (re.compile(r"Adding new member (?P<member>.+?)(?: with group instance ?id (?P<instance>.+))?$"), NEW_MEMBER),
+    (re.compile(r"Adding new member (?P<member>.+?)(?: with group instance ?id (?P<instance>.+))?$"), events.NEW_MEMBER),
     (
         re.compile(
             r"[Rr]emoving member (?P<member>.+) on LeaveGroup|explicit `LeaveGroup` request for \((?P<members>.+)\) members"
         ),
-        MEMBER_LEFT,
+        events.MEMBER_LEFT,
     ),
-    (re.compile(r"removing member (?P<member>.+) on heartbeat expiration"), SESSION_EXPIRED),
-    (re.compile(r"[Ll]eader (?P<member>.+) re-joining group during Stable"), LEADER_REJOINED),
+    (re.compile(r"removing member (?P<member>.+) on heartbeat expiration"), events.SESSION_EXPIRED),
+    (re.compile(r"[Ll]eader (?P<member>.+) re-joining group during Stable"), events.LEADER_REJOINED),
     (
         re.compile(r"static member (?P<member>.+) with instance id (?P<instance>.+?)(?: joined with change of protocol)?$"),
-        STATIC_RETURNED,
+        events.STATIC_RETURNED,
     ),
     (re.compile(r"Updating metadata for member (?P<member>.+?)(?: during \w+)?$"), METADATA_UPDATED),
     (re.compile(r"Removing (?:\w*Set\(|\[)(?P<member>[^,\])]+).* on pending sync request expiration"), "no SyncGroup in time"),
@@ -99,7 +74,7 @@ class CoordinatorHistory:
     :param happened: called with each event.
     """
 
-    def __init__(self, happened: Callable[[GroupEvent], None], cluster: str = "") -> None:
+    def __init__(self, happened: Callable[[events.GroupEvent], None], cluster: str = "") -> None:
         self.lines = 0
         self.groups: dict[str, _Group] = {}
         self.first_us = self.last_us = 0
@@ -152,20 +127,20 @@ class CoordinatorHistory:
 
     def _began(self, group: _Group, line: CoordinatorLine) -> None:
         if group.rebalance is not None:
-            self._finished(line.group, group, line.at_us, NEXT_REBALANCE)
+            self._finished(line.group, group, line.at_us, events.NEXT_REBALANCE)
         group.generation = _generation(line)
         cause, member, instance = _cause_of(line.facts.get("reason"), group.lost)
         is_told = member in group.members
-        if member is not None and cause in (NEW_MEMBER, STATIC_RETURNED):
+        if member is not None and cause in (events.NEW_MEMBER, events.STATIC_RETURNED):
             group.members[member] = instance
-            if not is_told and cause == NEW_MEMBER:  # up to 3.9 the line of a dynamic member is at DEBUG
-                self._add(line, group, MemberJoined, member, new=True)
-        if member in group.members and cause == MEMBER_LEFT:  # up to 2.1 it has no line of its own
-            self._add(line, group, MemberLeft, member, reason=None)
+            if not is_told and cause == events.NEW_MEMBER:  # up to 3.9 the line of a dynamic member is at DEBUG
+                self._add(line, group, events.MemberJoined, member, new=True)
+        if member in group.members and cause == events.MEMBER_LEFT:  # up to 2.1 it has no line of its own
+            self._add(line, group, events.MemberLeft, member, reason=None)
             del group.members[member]
         group.rebalance = _Rebalance(line.at_us, cause, member, group.generation)
         reason = _reason(line.facts.get("client_reason"))
-        self._add(line, group, RebalanceBegan, member, cause=cause, reason=reason, from_generation=group.generation)
+        self._add(line, group, events.RebalanceBegan, member, cause=cause, reason=reason, from_generation=group.generation)
 
     def _stabilized(self, group: _Group, line: CoordinatorLine) -> None:
         current = group.rebalance
@@ -175,14 +150,14 @@ class CoordinatorHistory:
             return
         current.stabilized_us, current.generation = line.at_us, group.generation
         current.members = int(line.facts.get("members", len(group.members)))  # up to 2.7 it is not said
-        self._add(line, group, PhaseEnded, phase="join", took_ms=_ms(current.began_us, line.at_us))
+        self._add(line, group, events.PhaseEnded, phase="join", took_ms=_ms(current.began_us, line.at_us))
 
     def _assigned(self, group: _Group, line: CoordinatorLine) -> None:
         current = group.rebalance
         if current is None or not current.stabilized_us:
             return
-        self._add(line, group, PhaseEnded, phase="sync", took_ms=_ms(current.stabilized_us, line.at_us))
-        self._finished(line.group, group, line.at_us, SERVED)
+        self._add(line, group, events.PhaseEnded, phase="sync", took_ms=_ms(current.stabilized_us, line.at_us))
+        self._finished(line.group, group, line.at_us, events.SERVED)
 
     def _joined(self, group: _Group, line: CoordinatorLine) -> None:
         member = line.facts["member"]
@@ -190,12 +165,12 @@ class CoordinatorHistory:
         group.members[member] = line.facts.get("instance", group.members.get(member))
         group.newest = ("joined", member)
         if not is_told:
-            self._add(line, group, MemberJoined, member, new=True)
+            self._add(line, group, events.MemberJoined, member, new=True)
 
     def _replaced(self, group: _Group, line: CoordinatorLine) -> None:
         """A static member came back; since 3.0 its new id is not said."""
         new = line.facts.get("new_member")
-        self._add(line, group, MemberReplaced, line.facts["member"], replaced_by=new)
+        self._add(line, group, events.MemberReplaced, line.facts["member"], replaced_by=new)
         group.members.pop(line.facts["member"], None)
         if new is not None:
             group.members[new] = line.facts["instance"]
@@ -207,20 +182,20 @@ class CoordinatorHistory:
         if refused not in group.fenced:
             group.fenced.add(refused)
             api = "".join(word.capitalize() for word in line.facts.get("operation", "").split("-"))
-            self._add(line, group, MemberFenced, refused, error="FENCED_INSTANCE_ID", api=api or None)
+            self._add(line, group, events.MemberFenced, refused, error="FENCED_INSTANCE_ID", api=api or None)
 
     def _left(self, group: _Group, line: CoordinatorLine) -> None:
-        self._add(line, group, MemberLeft, line.facts["member"], reason=_reason(line.facts.get("client_reason")))
+        self._add(line, group, events.MemberLeft, line.facts["member"], reason=_reason(line.facts.get("client_reason")))
         group.members.pop(line.facts["member"], None)
         group.newest = ("left", line.facts["member"])
 
     def _failed(self, group: _Group, line: CoordinatorLine) -> None:
-        self._add(line, group, SessionOver, line.facts["member"], silent_since_us=0)
+        self._add(line, group, events.SessionOver, line.facts["member"], silent_since_us=0)
         self._lose(group, line.facts["member"])
 
     def _dropped(self, group: _Group, line: CoordinatorLine) -> None:
         for member in line.facts["members"].split(", "):
-            self._add(line, group, MemberDropped, member)
+            self._add(line, group, events.MemberDropped, member)
             self._lose(group, member)
 
     def _lose(self, group: _Group, member: str) -> None:
@@ -232,25 +207,25 @@ class CoordinatorHistory:
         group.members.clear()
         if group.rebalance is not None:
             group.rebalance.generation, group.rebalance.members = group.generation, 0
-            self._finished(line.group, group, line.at_us, NO_MEMBERS)
+            self._finished(line.group, group, line.at_us, events.NO_MEMBERS)
 
     def _unloaded(self, group: _Group, line: CoordinatorLine) -> None:
         if group.rebalance is not None:
-            self._finished(line.group, group, line.at_us, SIGHT_LOST, took=False)
-        self._add(line, group, SightLost, reason="the coordinator gave the group away, or stopped")
+            self._finished(line.group, group, line.at_us, events.SIGHT_LOST, took=False)
+        self._add(line, group, events.SightLost, reason="the coordinator gave the group away, or stopped")
 
     def _loaded(self, group: _Group, line: CoordinatorLine) -> None:
         """A coordinator knows the group again. Of a group that no line has told of this is no news."""
         if group.rebalance is not None:
-            self._finished(line.group, group, line.at_us, SIGHT_LOST, took=False)
+            self._finished(line.group, group, line.at_us, events.SIGHT_LOST, took=False)
         if group.generation is not None:
-            self._add(line, group, SightRegained, reason=LOADED)
+            self._add(line, group, events.SightRegained, reason=LOADED)
         group.generation = int(line.facts["generation"]) if "generation" in line.facts else group.generation
 
     # --- groups whose members have epochs ------------------------------------------------------------------------------
 
     def _epoch_away(self, group: _Group, line: CoordinatorLine) -> None:
-        self._add(line, group, MemberAway, line.facts["member"])
+        self._add(line, group, events.MemberAway, line.facts["member"])
 
     def _epoch_fenced(self, group: _Group, line: CoordinatorLine) -> None:
         group.type = group.type if group.type != CLASSIC else "consumer"
@@ -258,7 +233,7 @@ class CoordinatorHistory:
         if line.ends_session:
             self._failed(group, line)
         else:
-            self._add(line, group, MemberFenced, line.facts["member"], error=line.facts["reason"], api=None)
+            self._add(line, group, events.MemberFenced, line.facts["member"], error=line.facts["reason"], api=None)
             group.members.pop(line.facts["member"], None)
 
     def _bumped(self, group: _Group, line: CoordinatorLine) -> None:
@@ -268,7 +243,7 @@ class CoordinatorHistory:
         before, group.generation = group.generation, _generation(line)
         (cause, member), group.newest = group.newest, ("", None)
         group.rebalance = _Rebalance(line.at_us, cause or "not seen", member, before, generation=group.generation)
-        self._add(line, group, RebalanceBegan, member, cause=cause or "not seen", reason=None, from_generation=before)
+        self._add(line, group, events.RebalanceBegan, member, cause=cause or "not seen", reason=None, from_generation=before)
 
     def _targeted(self, group: _Group, line: CoordinatorLine) -> None:
         """The members come to the assignment one by one, which no line tells."""
@@ -286,7 +261,7 @@ class CoordinatorHistory:
         ids = [*known, *[None] * (current.members - len(known))]
         lost, group.lost = group.lost, []
         self._happened(
-            RebalanceFinished.of(
+            events.RebalanceFinished.of(
                 (current.began_us,),
                 at_us=at_us,
                 cluster=self._cluster,
@@ -302,7 +277,7 @@ class CoordinatorHistory:
                 to_generation=current.generation,
                 began_us=current.began_us,
                 join_ms=_ms(current.began_us, stabilized_us) if stabilized_us else None,
-                sync_ms=_ms(stabilized_us, at_us) if stabilized_us and ended == SERVED else None,
+                sync_ms=_ms(stabilized_us, at_us) if stabilized_us and ended == events.SERVED else None,
                 took_ms=_ms(current.began_us, at_us) if took else None,
                 members=tuple(_took_part(group, id_) for id_ in ids),
                 last_member=None,
@@ -317,8 +292,12 @@ class CoordinatorHistory:
             )
         )
 
-    def _add(self, line: CoordinatorLine, group: _Group, kind: type[GroupEvent], member: str | None = None, **own: Any) -> None:
-        of_member = {} if kind in {PhaseEnded, SightLost, SightRegained} else _member(group, member, line.facts)
+    def _add(
+        self, line: CoordinatorLine, group: _Group, kind: type[events.GroupEvent], member: str | None = None, **own: Any
+    ) -> None:
+        of_member = (
+            {} if kind in {events.PhaseEnded, events.SightLost, events.SightRegained} else _member(group, member, line.facts)
+        )
         self._happened(
             kind.of(
                 (line.at_us, member or "", self.lines),
@@ -336,8 +315,8 @@ class CoordinatorHistory:
         )
 
 
-def _took_part(group: _Group, member: str | None) -> TookPart:
-    return TookPart(
+def _took_part(group: _Group, member: str | None) -> events.TookPart:
+    return events.TookPart(
         **_member(group, member),
         told_us=0,
         joined_us=0,
@@ -370,7 +349,7 @@ def _cause_of(reason: str | None, lost: Sequence[str]) -> tuple[str, str | None,
     :param lost: members that failed since the last rebalance.
     """
     if reason is None:
-        return (SESSION_EXPIRED, lost[-1], None) if lost else (NOT_SEEN, None, None)
+        return (events.SESSION_EXPIRED, lost[-1], None) if lost else (events.NOT_SEEN, None, None)
     for pattern, cause in _CAUSES:
         found = pattern.search(reason)
         if found is not None:

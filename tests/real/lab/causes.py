@@ -19,7 +19,8 @@ from coordinator_model.wire import (
     encode_connect_worker_state,
     encode_subscription,
 )
-from streaming.demo.raw_client import NONE, REBALANCE_IN_PROGRESS, VERSIONS, RawClientError, RawMember
+from coordinator_model.wire.constants import NONE, REBALANCE_IN_PROGRESS
+from streaming.demo.raw_client import VERSIONS, RawClientError, RawMember
 from tests.real.lab.scene import (
     HEARTBEAT_S,
     REBALANCE_MS,

@@ -27,7 +27,8 @@ from coordinator_model.wire import (
     StreamsGroupHeartbeatRequestTopology,
     StreamsGroupHeartbeatResponse,
 )
-from streaming.demo.raw_client import NONE, Connection, RawClientError
+from coordinator_model.wire.constants import NONE
+from streaming.demo.raw_client import Connection, RawClientError
 from tests.real.lab.scene import HEARTBEAT_S, REBALANCE_MS, TOPIC, Scene, ViolationError
 
 COMMIT_VERSION = 9  #: of OffsetCommit, the first with an epoch

@@ -22,8 +22,8 @@ from coordinator_model.wire import (
     ShareGroupHeartbeatResponse,
     StreamsGroupHeartbeatResponse,
 )
+from coordinator_model.wire.constants import NONE, UNKNOWN_MEMBER_ID
 from streaming.demo.faulty_proxy import Forge, ProxiedExchange
-from streaming.demo.raw_client import NONE, UNKNOWN_MEMBER_ID
 from tests.real.lab.epoch_scene import (
     ASIDE,
     LEAVE,

@@ -10,7 +10,8 @@ from coordinator_model.wire import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
-from streaming.demo.raw_client import NONE, Connection, RawClientError, find_coordinator
+from coordinator_model.wire.constants import NONE
+from streaming.demo.raw_client import Connection, RawClientError, find_coordinator
 from streaming.replay.verify import DescribedGroup, DescribedMember
 
 _VERSIONS = {ShareGroupDescribeRequest.API_KEY: 1, StreamsGroupDescribeRequest.API_KEY: 0}

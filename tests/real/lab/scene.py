@@ -21,17 +21,9 @@ from coordinator_model.wire import (
     ShareGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequest,
 )
+from coordinator_model.wire.constants import NONE, REBALANCE_IN_PROGRESS
 from streaming.demo.faulty_proxy import Forge, ProxiedExchange, Swallow, Tamper
-from streaming.demo.raw_client import (
-    NONE,
-    REBALANCE_IN_PROGRESS,
-    VERSIONS,
-    Connection,
-    RawClientError,
-    RawMember,
-    find_coordinator,
-    share,
-)
+from streaming.demo.raw_client import VERSIONS, Connection, RawClientError, RawMember, find_coordinator, share
 from streaming.demo.verdicts import Truth
 
 TOPIC = "lab-a"

@@ -26,16 +26,9 @@ from coordinator_model.wire import (
     encode_assignment,
     encode_subscription,
 )
+from coordinator_model.wire.constants import ILLEGAL_GENERATION, MEMBER_ID_REQUIRED, NONE, UNKNOWN_MEMBER_ID
 from streaming.demo.faulty_proxy import Forge, ProxiedExchange, Swallow
-from streaming.demo.raw_client import (
-    ILLEGAL_GENERATION,
-    MEMBER_ID_REQUIRED,
-    NONE,
-    UNKNOWN_MEMBER_ID,
-    RawClientError,
-    RawMember,
-    share,
-)
+from streaming.demo.raw_client import RawClientError, RawMember, share
 from tests.real.lab.scene import (
     PARTITIONS,
     SHORT_REBALANCE_MS,
