@@ -74,8 +74,6 @@ _KEPT: Final = frozenset(
         "protocol_name", "protocol_type", "server_assignor", "states_filter", "subtopology_id", "types_filter",
     }
 )  # fmt: skip
-_PROTOCOLS: Final = frozenset({"allocation", "assignment", "member_assignment", "member_metadata", "user_data"})
-"""Bytes of the protocol between the members."""
 
 _OF_STRUCTS: Final = {
     ("ApiVersionsResponseFinalizedFeatureKey", "name"): "",

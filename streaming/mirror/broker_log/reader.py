@@ -50,8 +50,6 @@ _GRACE_US: Final = 1_000_000
 _SENT_BY_SETTLED: Final = COMMITS | {HEARTBEAT}
 """APIs of requests that a member does not send while a JoinGroup or SyncGroup of it waits."""
 
-_CONNECTIONS_AT_MOST: Final = 100_000
-
 
 class RequestLogReader:
     """Takes what request lines tell, in the order of the log, and writes mirror records.

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ID: Final = "{id}"
-_LARGEST_ID: Final = 2**31 - 1
 _UNSPEAKABLE: Final = 0x7FFF  # a version of ApiVersions that no broker speaks
 
 SIGNS_THE_HOST: Final = {
