@@ -14,6 +14,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
 
+from coordinator_model.events import RebalanceFinished
 from streaming.demo.broker import HOST, free_port
 from streaming.traces.spans import spans_of
 from tests.golden import transcript
@@ -135,10 +136,9 @@ def publish(broker, topics):
         """Publish the events of a transcript; gives the ids of the traces of its rebalances."""
         ids = []
         for event in transcript.replayed(name).events:
-            content = event.as_json()
-            producer.produce(topics["events"], json.dumps(content), key=event.key, partition=len(name) % 2)
-            if content["kind"] == "rebalance_finished":
-                ids.append(f"{spans_of(content)[0].context.trace_id:032x}")
+            producer.produce(topics["events"], json.dumps(event.as_json()), key=event.key, partition=len(name) % 2)
+            if isinstance(event, RebalanceFinished):
+                ids.append(f"{spans_of(event)[0].context.trace_id:032x}")
         assert producer.flush(10) == 0
         assert len(ids) > 1
         return ids
