@@ -1,6 +1,6 @@
 """What is known of clusters beside their groups: the releases of their brokers, which addresses are one, and their topics.
 
-None of them is needed: the model says less without them, and names a topic by its id.
+None of them is needed: without them findings have less detail, and name a topic by its id.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ClusterNodes(Stored):
 
     A coordinator is a node. FindCoordinator names the node's id with the address for those who ask on that listener, so that two addresses
     with one id are one broker. Behind a tap or another address translation the named address is not the one that a capture has: then the
-    client that was told of a node shows it, by the connection that it opens next and on which it is accepted.
+    client that got the node in a response shows it, by the connection that it opens next and on which it is accepted.
     """
 
     _nodes: dict[tuple[str, str], int] = {}  #: (cluster, address) → node id
@@ -93,7 +93,7 @@ class ClusterNodes(Stored):
         _limit(self._nodes, ADDRESSES_KEPT)
 
     def coordinator_named(self, record: MirrorRecord, body: Any) -> None:
-        """Take over what a FindCoordinator response says."""
+        """Take over what a FindCoordinator response contains."""
         for answer in body.coordinators or (body,):
             if answer.error_code == 0 and answer.node_id >= 0:
                 self.learn(record.cluster, f"{answer.host}:{answer.port}", answer.node_id)

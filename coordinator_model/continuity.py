@@ -29,7 +29,7 @@ class Interruption(NamedTuple):
     reason: str  #: why the groups learn again
     summary: str
     observed: str
-    action: str | None = None  #: what to do about its cause, if the rule does not say it
+    action: str | None = None  #: what to do about its cause, if the rule has no action for it
 
 
 class Continuity:
@@ -179,7 +179,7 @@ def _cause(loss: Loss) -> Cause:
 
 
 def _remedy(record: MirrorRecord) -> str | None:
-    """Return what to do about a connection that is not seen whole; None where the rule says it."""
+    """Return what to do about a connection that is not seen whole; None where the action of the rule applies."""
     try:
         lost = unpack_loss(record.frame)
     except RecordError:
@@ -198,7 +198,7 @@ def may_wait(record: MirrorRecord) -> bool:
 
 
 def loss_began_us(record: MirrorRecord, now_us: int) -> int:
-    """Return when the loss of a gap record began, in capture time; ``now_us`` if the record does not say."""
+    """Return when the loss of a gap record began, in capture time; ``now_us`` if the record does not contain it."""
     try:
         return min(unpack_loss(record.frame).from_us, record.at_us)
     except RecordError:

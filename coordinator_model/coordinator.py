@@ -190,7 +190,7 @@ class Coordinator:
         return found
 
     def conclude(self) -> list[Finding]:
-        """Return what is still to be said when no record follows: how often each open finding occurred. Events may follow, too."""
+        """Return what is still to be published when no record follows: how often each open finding occurred. Events may follow, too."""
         self._group_events.conclude()
         found = list(self._own.open_findings.count_out(CATALOGUE, ""))
         for key in self.groups:

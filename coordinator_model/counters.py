@@ -77,7 +77,7 @@ class Cost(NamedTuple):
 
     rebalances: int = 0  #: that are over
     member_us: int = 0  #: how long members consumed nothing, added up
-    unheld_us: int = 0  #: how long nobody held a partition, added up, as far as that is known
+    unheld_us: int = 0  #: how long no member held a partition, added up, as far as that is known
 
     def plus(self, other: Cost) -> Cost:
         return Cost(*(known + more for known, more in zip(self, other, strict=True)))

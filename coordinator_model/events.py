@@ -77,7 +77,7 @@ NO_ASSIGNMENT: Final = "no assignment"
 
 NOT_GIVEN_UP: Final = "not given up"
 NOT_TOLD: Final = "not told"
-"""It sent no heartbeat, whose answer would have told it."""
+"""It sent no heartbeat, whose response would have asked it."""
 
 GONE: Final = "gone"
 
@@ -103,7 +103,7 @@ Seconds: TypeAlias = Annotated[
 
 
 class Unheld(NamedTuple):
-    """A partition, and for how long nobody held it."""
+    """A partition, and for how long no member held it."""
 
     topic: str
     partition: int
@@ -254,7 +254,7 @@ class MemberAway(MemberEvent, frozen=True, kw_only=True):
 class MemberReplaced(MemberEvent, frozen=True, kw_only=True):
     """Another process took over the place of a static member."""
 
-    replaced_by: str | None  #: its member id; a broker's log may not say it
+    replaced_by: str | None  #: its member id; None where a broker's log does not contain it
 
 
 class MemberDropped(MemberEvent, frozen=True, kw_only=True):
@@ -329,7 +329,7 @@ class LostMember(NamedMember, frozen=True, kw_only=True):
 
 
 class TookPart(LostMember, frozen=True, kw_only=True, omit_defaults=True):
-    """A member that took part in a rebalance, and what it told of its configuration."""
+    """A member that took part in a rebalance, and the configuration that its requests contained."""
 
     session_timeout_ms: int | None
     rebalance_timeout_ms: int | None

@@ -135,7 +135,7 @@ class GroupStore:
         self._dirty.add(key)
 
     def changed(self, key: GroupKey, at_us: int) -> None:
-        """Mark the group, after anything but steady traffic, for publishing, storing and an early check by the timer rules."""
+        """Mark the group, after anything off the fast path, for publishing, storing and an early check by the timer rules."""
         group, _ = self.opened(key)
         group.changed = False
         group.slow_changed = True

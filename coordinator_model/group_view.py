@@ -1,4 +1,4 @@
-"""A group as a dashboard shows it: one JSON object per group, rewritten after anything but steady traffic."""
+"""A group as a dashboard shows it: one JSON object per group, rewritten after anything off the fast path."""
 
 from __future__ import annotations
 

@@ -378,7 +378,7 @@ _BY_RULE: Final = {
 
 
 def software_of(announced: str, client_id: str | None, assignors: Iterable[str] = ()) -> Software | None:
-    """Return what a client is by what it announces, or else by its client id or assignors; None if they do not tell."""
+    """Return what a client is by what it announces, or else by its client id or assignors; None if they do not show it."""
     binding, named = _BINDING.search(announced), _ANNOUNCED.match(announced)
     if binding:
         return Software("librdkafka", _release(binding))

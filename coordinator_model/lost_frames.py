@@ -1,6 +1,6 @@
-"""Frames that do not reach the model of their group, and what is said of them.
+"""Frames that do not reach the model of their group, and the findings about them.
 
-What the monitor cannot read it must not keep silent about: whoever sees no finding takes the group for a healthy one.
+What the monitor cannot read is reported: without a finding an operator takes the group for a healthy one.
 """
 
 from __future__ import annotations

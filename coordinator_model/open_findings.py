@@ -93,12 +93,12 @@ class OpenFindings:
             known.evidence = _merge(known.evidence, breach.evidence)
             known.blame, known.action = breach.blame or rule.blame, breach.action
         if known.published and (worse or known.count.bit_count() == 1):  # at each power of two, which bounds the updates of a flood
-            yield self._say(rule, known, Status.UPDATE, group_type)
+            yield self._finding(rule, known, Status.UPDATE, group_type)
 
     def is_news(self, rule: Rule, due: Due) -> bool:
         """Return True if what fell due is not reported yet: its finding is not open, is less severe, or this is another occurrence.
 
-        Whatever fell due after the last counted occurrence is another one: of the next generation, or of the next request.
+        What fell due after the last counted occurrence is another one: of the next generation, or of the next request.
         """
         known = self.open.get((rule.id, due.subject))
         return known is None or due.severity.rank > known.severity.rank or due.at_us > known.updated_us
@@ -116,13 +116,13 @@ class OpenFindings:
                 yield self._publish(rule, known, group_type)
             if is_over:
                 del self.open[key]
-                yield self._say(rule, known, Status.RESOLVED, group_type, resolved_us=now_us)
+                yield self._finding(rule, known, Status.RESOLVED, group_type, resolved_us=now_us)
 
     def count_out(self, rules: dict[str, Rule], group_type: str) -> Iterator[Finding]:
-        """Yield the findings that were counted further since they were last said. For the end of the records, after which nothing is."""
+        """Yield the findings that were counted further since they were last published. For the end of the records."""
         for known in self.open.values():
             if known.published and known.count.bit_count() > 1:
-                yield self._say(rules[known.rule], known, Status.UPDATE, group_type)
+                yield self._finding(rules[known.rule], known, Status.UPDATE, group_type)
 
     def held(self, now_us: int) -> list[OpenFinding]:
         """Return the findings that are about to be published."""
@@ -152,9 +152,9 @@ class OpenFindings:
 
     def _publish(self, rule: Rule, known: OpenFinding, group_type: str) -> Finding:
         known.published = True
-        return self._say(rule, known, Status.OPEN, group_type)
+        return self._finding(rule, known, Status.OPEN, group_type)
 
-    def _say(self, rule: Rule, known: OpenFinding, status: Status, group_type: str, resolved_us: int | None = None) -> Finding:
+    def _finding(self, rule: Rule, known: OpenFinding, status: Status, group_type: str, resolved_us: int | None = None) -> Finding:
         actor = known.actor
         summary, observed = begin(known.summary), begin(known.observed)
         return Finding(

@@ -148,7 +148,7 @@ class PartitionFindings:
     def report(self, rule_id: str, summary: str, observed: str, at_us: int, *, action: str | None = None) -> list[Finding]:
         """Open a finding about the partition, or count it on the open one.
 
-        :param action: what to do, if it differs from what the rule says.
+        :param action: what to do, if it differs from the action of the rule.
         """
         return self._report(rule_id, Breach(self._subject, summary, observed, (), action=action), at_us)
 

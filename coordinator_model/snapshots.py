@@ -2,7 +2,7 @@
 
 Each group is stored in two parts. The *slow* part holds what changes only when something happens to the group. The slow parts of a
 block of groups are compressed together, which takes a quarter of the bytes, because groups resemble each other. The *fast* part
-holds what every heartbeat changes, as plain numbers. Steady traffic packs a few dozen bytes per active group, and compresses nothing.
+holds what every heartbeat changes, as plain numbers. The fast path packs a few dozen bytes per active group, and compresses nothing.
 
 The types of what is stored are its format: see :class:`~coordinator_model.stored.Stored`.
 """
@@ -47,7 +47,7 @@ BLOCK_SIZE: Final = 16
 
 
 class SnapshotError(ValueError):
-    """A snapshot cannot be read; the message says why."""
+    """A snapshot cannot be read; the message gives the reason."""
 
 
 # ---------------------------------------------------------------------------------------------------- one group

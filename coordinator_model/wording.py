@@ -33,7 +33,7 @@ def begin(words: str) -> str:
 
 
 def afterwards(words: str) -> str:
-    """Return what is said of who waits, once nobody does any more."""
+    """Return the text about members that wait, once none does any more."""
     return _WAITS.sub(r"\1 waited", words)
 
 

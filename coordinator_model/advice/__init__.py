@@ -1,6 +1,6 @@
 """Advice with proof: what other settings would have saved a group, computed from its own published events.
 
-Pure functions of events (``docs/events.md``); ``docs/advice.md`` says what each kind computes and assumes.
+Pure functions of events (``docs/events.md``); ``docs/advice.md`` describes what each kind computes and assumes.
 """
 
 from __future__ import annotations
@@ -63,6 +63,6 @@ def _saving(piece: Advice) -> Saving:
 
 
 def _is_worth(piece: Advice, lost: Saving) -> bool:
-    """Return True if it saves something that counts, whatever events do not show."""
+    """Return True if it saves something that counts, also without what events do not show."""
     bounds = zip(piece.saves, piece.saves_least, lost, strict=True)
     return any(saved >= max(_LEAST_S, _LEAST_PART * most) and least > 0 for saved, least, most in bounds)

@@ -9,7 +9,7 @@ class Saving(NamedTuple):
     """What rebalances would have cost less."""
 
     member_seconds: float = 0.0  #: in which members consumed nothing
-    partition_seconds: float = 0.0  #: in which nobody held a partition
+    partition_seconds: float = 0.0  #: in which no member held a partition
 
     def plus(self, other: Saving) -> Saving:
         return Saving(self.member_seconds + other.member_seconds, self.partition_seconds + other.partition_seconds)
@@ -32,13 +32,13 @@ class Advice(NamedTuple):
     saves: Saving  #: expected
     saves_least: Saving  #: at least; equal to ``saves`` unless it depends on what events do not show
     saves_most: Saving  #: at most; likewise
-    lost: Saving  #: what the rebalances on which it rests cost
+    lost: Saving  #: what the rebalances that it is computed from cost
     rebalances: tuple[str, ...]  #: their ids, as of the events ``rebalance_finished``, in order of time
     assumes: str  #: sentences
     costs: str  #: sentences: what becomes worse
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain types: all savings and what was lost as objects, the rest as it is."""
+        """Return plain types: all savings and what was lost as objects, other fields as they are."""
         return {
             **self._asdict(),
             "saves": self.saves.as_json(),

@@ -1,4 +1,4 @@
-"""The times in which a finding explains the rebalances of its group: advice that rests on something else does not count them."""
+"""The times in which a finding explains the rebalances of its group: advice with another reason does not count them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXPLAINS: Final = frozenset(
 )
 """Rules that name why a group rebalances, or cannot end a rebalance: loops of joins, timeouts that cannot work together, two processes of
 one instance id, an id that is given and not used, members without a common protocol or without SyncGroup, a record that the coordinator
-cannot write, Connect workers that read different configs, what moves nothing. No advice is about these: what the finding says to do comes
+cannot write, Connect workers that read different configs, what moves nothing. No advice is about these: the action of the finding comes
 first. So it is with errors of the broker. R-01, R-24 and T-12 are not among them, as there is advice about rebalance timeouts, scale steps
 and poll intervals."""
 
@@ -28,7 +28,7 @@ class Span(NamedTuple):
     to_us: float
 
     def covers(self, event: GroupEvent) -> bool:
-        """Return True if any of what an event tells of was within it."""
+        """Return True if any of what an event describes was within it."""
         began_us = event.began_us if isinstance(event, RebalanceFinished) else 0
         return self.from_us <= event.at_us and (began_us or event.at_us) <= self.to_us
 

@@ -1,6 +1,6 @@
 """The history of one group, read from its published events: its rebalances, who went, and who came back.
 
-Sums rest on the events ``rebalance_finished``, which are never folded; the others only say more of what happened meanwhile. An event that
+Sums are computed from the events ``rebalance_finished``, which are never folded; the others only add what happened meanwhile. An event that
 is there twice counts once, and the order in which events come does not matter.
 """
 
@@ -221,7 +221,7 @@ def _comings_and_goings(
         if back is not None:
             departures[back].back_us = joined_us
         changes[index].append(back)
-    _note_who_lives(departures, events)
+    _note_survivors(departures, events)
     return tuple(departures), tuple(tuple(each) for each in changes)
 
 
@@ -282,8 +282,8 @@ def _came_back(departures: Sequence[Departure], away: dict[tuple[str, ...], list
     return None
 
 
-def _note_who_lives(departures: Sequence[Departure], events: Sequence[GroupEvent]) -> None:
-    """A process had only paused if it goes on under its old member id, or joins again and its connection did not end meanwhile."""
+def _note_survivors(departures: Sequence[Departure], events: Sequence[GroupEvent]) -> None:
+    """Note which processes had only paused: they go on under their member id, or join again while their connection stayed open."""
     by_id = {one.who.member_id: one for one in departures if one.how == SILENT}
     closed: set[str] = set()
     for event in events:
@@ -299,10 +299,10 @@ def _note_who_lives(departures: Sequence[Departure], events: Sequence[GroupEvent
             departure.alive_us = departure.back_us
 
 
-_Told = TypeVar("_Told", int, str)
+_Value = TypeVar("_Value", int, str)
 
 
-def _most(values: Iterable[_Told | None]) -> _Told | None:
+def _most(values: Iterable[_Value | None]) -> _Value | None:
     """Return the commonest of some values that are known, the smallest of several."""
     counted = Counter(value for value in values if value)
     return min(counted, key=lambda one: (-counted[one], one), default=None)

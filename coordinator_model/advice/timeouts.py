@@ -55,7 +55,7 @@ def longer_session(history: History) -> Iterator[Advice]:
 
 
 def shorter_session(history: History) -> Iterator[Advice]:
-    """Crashed members were noticed when their sessions ended: until then nobody had their partitions, and others waited for them."""
+    """Crashed members were noticed when their sessions ended: until then no member had their partitions, and others waited for them."""
     now_s = session_s(history)
     if history.group_type != "classic" or history.session_ms is None:
         return

@@ -26,13 +26,13 @@ def _some(items: list[str]) -> str:
     return some(items, _NAMED) + (" at least" if len(items) >= KEPT else "")
 
 
-def _lives(group: ClassicGroup) -> bool:
+def _has_members(group: ClassicGroup) -> bool:
     """Return True if an assignment can still apply."""
     return any(member.removed is None for member in group.members.values())
 
 
 def _flaws(group: ClassicGroup) -> AssignmentErrors | None:
-    return group.assignments.flaws if _lives(group) else None
+    return group.assignments.flaws if _has_members(group) else None
 
 
 def _leader(flaws: AssignmentErrors) -> str:
@@ -72,7 +72,7 @@ def _about_the_plan(flaw: str, severity: Severity) -> Callable[[Describe], Calla
 
 def suspects(group: ClassicGroup, *kinds: str) -> Iterator[Suspect]:
     """Yield each member's newest suspect of these kinds."""
-    if _lives(group):
+    if _has_members(group):
         yield from {one.member_id: one for one in group.assignments.suspects if one.kind in kinds}.values()
 
 
@@ -332,7 +332,7 @@ def A_11(group: ClassicGroup) -> Iterator[Due]:
     """
     missing = group.assignments.unowned
     timeout_ms, _ = group.rebalance_timeout_ms()
-    if not missing or not timeout_ms or not _lives(group):
+    if not missing or not timeout_ms or not _has_members(group):
         return
     since_us = min(since for _, _, since in missing)
     vanished = all(topic in group.assignments.shrunk for topic, _, _ in missing)

@@ -305,15 +305,15 @@ def C_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     lost = group.coordinator_changes.lost
     if lost is None or not (lost.searching or (not lost.returned_us and group.coordinator_changes.lost_with_others(group))):
         return
-    told_us = lost.since_us + lost.session_ms * 500
+    late_us = lost.since_us + lost.session_ms * 500
     if not lost.searching and any(exchange.inv_us > lost.since_us for exchange in group.open.values()):
         return  # new connections take requests: the broker is there, and may let a JoinGroup wait
-    if any(lost.since_us < one.inv_us <= told_us and _may_be_sent_right(group, one, lost) for one in group.open.values()):
+    if any(lost.since_us < one.inv_us <= late_us and _may_be_sent_right(group, one, lost) for one in group.open.values()):
         return
     if not lost.returned_us:
-        yield Due(told_us, "", WARNING if lost.searching else INFO, lambda: _lost_coordinator(group, lost))
+        yield Due(late_us, "", WARNING if lost.searching else INFO, lambda: _lost_coordinator(group, lost))
     elif (
-        min(lost.returned_us, lost.asked_us or lost.returned_us) > told_us
+        min(lost.returned_us, lost.asked_us or lost.returned_us) > late_us
         and group.last_record_us < lost.returned_us + _SESSIONS_TO_COME_BACK * lost.session_ms * 1_000
     ):
         # One microsecond later for each member, so that each return is another occurrence and updates the text.

@@ -44,7 +44,7 @@ WHY_TWO = "Either a second process was started while the first still ran, or one
 
 
 def impossible_answer(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
-    """Return the breach of P-07: whoever sends such a request, no coordinator gives that answer."""
+    """Return the breach of P-07: no coordinator gives that answer to such a request, independent of its sender."""
     if unlawful.kind != IMPOSSIBLE:
         return None
     exchange = unlawful.exchange
@@ -131,7 +131,7 @@ def instance_alternates(group: EpochGroupData, taken: InstanceTaken) -> Breach |
 
 
 def instance_wanted_back(group: EpochGroupData, lost: LostInstanceRefused) -> Breach | None:
-    """Return the breach of S-01 if a member asks for an instance id that it lost to another, which lives."""
+    """Return the breach of S-01 if a member asks for an instance id that it lost to another member, which is alive."""
     holder = group.members.get(group.instances.get(lost.instance_id, ""))
     if (
         lost.exchange.generation != JOIN_EPOCH

@@ -350,7 +350,7 @@ def G_11(group: ClassicGroup, collided: Collided) -> Breach | None:
     )
 
 
-def _all_told(group: ClassicGroup, _subject: str) -> bool:
+def _all_asked(group: ClassicGroup, _subject: str) -> bool:
     """Return True if all members got REBALANCE_IN_PROGRESS, or the join phase has ended."""
     newest = group.newest_generation
     if newest is None or not any(join.member_id in newest.told for join in group.waiting_joins()):
@@ -358,7 +358,7 @@ def _all_told(group: ClassicGroup, _subject: str) -> bool:
     return all(member.id in newest.told for member in group.present_members())
 
 
-@rule("ended generation served", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",), over=_all_told, explained=loads_after_all)
+@rule("ended generation served", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",), over=_all_asked, explained=loads_after_all)
 def G_12(group: ClassicGroup, verdict: Verdict) -> Breach | None:
     """A member is not told of the join phase that the others wait in: the group stands still until it is dropped.
 

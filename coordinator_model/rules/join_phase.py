@@ -135,8 +135,8 @@ def R_01(group: ClassicGroup) -> Iterator[Due]:
     def describe(severity: Severity) -> Breach:
         return _join_breach(group, sorted(waiting, key=_by_age), missing, patience, severity)
 
-    told = missing and all(stalls(member, group) for member in missing)
-    if not told and not any(blocking_ids(group)):  # else reports it
+    stalled = missing and all(stalls(member, group) for member in missing)
+    if not stalled and not any(blocking_ids(group)):  # else reports it
         warn_us = patience.us // 2 if patience.bounded else patience.us
         yield Due(since_us + warn_us + slack_us, "", WARNING, lambda: describe(WARNING))
     if patience.known:

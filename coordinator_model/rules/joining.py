@@ -32,9 +32,9 @@ from coordinator_model.wire.constants import (
 from coordinator_model.wording import a_or_an, begin, clock, plural, seconds
 
 _REPEATED: Final = 3
-_LASTS_US: Final = 3_000_000  #: for which refusals are repeated, or the holder of an instance id is not heard
+_LASTS_US: Final = 3_000_000  #: for which refusals are repeated, or the holder of an instance id sends nothing
 _PATIENCE_US: Final = 10_000_000  #: after a single refusal
-_PAUSES: Final = 2  #: heartbeat intervals after which a holder is not heard any more
+_PAUSES: Final = 2  #: heartbeat intervals after which a holder is silent
 _USUAL_INTERVAL_MS: Final = 5_000
 
 
@@ -119,15 +119,15 @@ def _due(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: Epo
 
 
 def _due_by_holder(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember) -> tuple[int, Severity] | None:
-    """A dead holder is waited for. E-06 reports one that lives, and E-18 one that has left for a while."""
+    """Return when the join is overdue while a dead member holds the instance id. E-06 reports a live one, E-18 one that is away."""
     if holder.removed == Removed.ASIDE:
         return None
     if holder.removed is not None:
         return max(refused.last_us, holder.removed_us + _PATIENCE_US), WARNING
     if _hung_up(group, holder):
         return max(refused.last_us, refused.first_us + _LASTS_US), WARNING
-    heard_us = holder.last_frame_us + _PAUSES * (holder.interval_ms or _USUAL_INTERVAL_MS) * 1_000
-    return max(refused.last_us, refused.first_us + _LASTS_US, heard_us), WARNING
+    silent_us = holder.last_frame_us + _PAUSES * (holder.interval_ms or _USUAL_INTERVAL_MS) * 1_000
+    return max(refused.last_us, refused.first_us + _LASTS_US, silent_us), WARNING
 
 
 def _hung_up(group: EpochGroupData, member: EpochMember) -> bool:

@@ -37,7 +37,7 @@ _WASTED = 4  #: first generations of a new group; most groups begin with one or 
 _ALTERNATIONS, _TOPIC_SETS = 4, 3
 
 _COORDINATOR = ("C-04", "C-05", "C-13")
-_NOBODY = frozenset({NOT_SEEN, REMOVED})  #: causes without a client that is known
+_NO_CLIENT = frozenset({NOT_SEEN, REMOVED})  #: causes without a client that is known
 _MILD = frozenset({LEADER_REJOINED, SAME_TOPICS})
 _TIMEOUTS = ("T-10", "T-11", "T-12")
 _IN_COMMON = (
@@ -47,7 +47,7 @@ _IN_COMMON = (
 _BAD_PLANS = ("A-01", "A-02", "A-03", "A-04", "A-05", "A-06", "A-08", "A-09")
 
 
-def _told(rebalances: tuple[Rebalance, ...]) -> str:
+def _causes_text(rebalances: tuple[Rebalance, ...]) -> str:
     """Return the causes of rebalances, and the clients' reasons (KIP-800), as text."""
     causes = Counter(rebalance.starter.cause for rebalance in rebalances)
     reasons = Counter(rebalance.starter.reason for rebalance in rebalances if rebalance.starter.reason)
@@ -76,7 +76,7 @@ def _starters(group: ClassicGroup) -> int:
     starters: list[Starter] = []
     for rebalance in group.rebalances.completed:
         starter = rebalance.starter
-        if starter.cause in _NOBODY or group.recurring.scaling.came_and_went(starter.actor.client_id, starter.actor.address):
+        if starter.cause in _NO_CLIENT or group.recurring.scaling.came_and_went(starter.actor.client_id, starter.actor.address):
             continue
         if not any(starter.is_same(known) for known in starters):
             starters.append(starter)
@@ -87,7 +87,7 @@ def _most_frequent(rebalances: tuple[Rebalance, ...]) -> list[tuple[Starter, int
     """Return each client that started most rebalances, or at least half as many, as at its last one, and how many it started."""
     starters: list[tuple[Starter, int]] = []
     for one in (starter for rebalance in reversed(rebalances) for starter in (rebalance.starter, *rebalance.also)):
-        if one.cause in {*_NOBODY, WORKER_REJOINED} or any(one.is_same(known) for known, _ in starters):
+        if one.cause in {*_NO_CLIENT, WORKER_REJOINED} or any(one.is_same(known) for known, _ in starters):
             continue
         starters.append((one, sum(is_started_by(rebalance, one) for rebalance in rebalances)))
     most = max((count for _, count in starters), default=0)
@@ -139,7 +139,7 @@ def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         severity, why = WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
     else:
         return None
-    observed = _told(rebalances)
+    observed = _causes_text(rebalances)
     if most and most[0][1] > 1 and _by_whom(most) not in why:
         observed += f"; of {len(rebalances)}, {_by_whom(most)}"
     frames = [rebalance.starter.frame for rebalance in first_and_last(rebalances)]
@@ -155,7 +155,7 @@ def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
 
 
 def _polls_too_rarely(row: tuple[Rebalance, ...]) -> bool:
-    """Return True if the client says each time that it leaves for its poll interval: T-05 and T-12 tell of that."""
+    """Return True if the client says each time that it leaves for its poll interval: T-05 and T-12 report that."""
     left = [rebalance.starter.reason for rebalance in row if rebalance.starter.cause == MEMBER_LEFT]
     return bool(left) and all(map(tells_of_poll_timeout, left))
 
@@ -213,7 +213,7 @@ def R_07(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         return Breach(
             "",
             f"{began}, and {each}: none of them alone makes the other members take part each time.",
-            _told(row),
+            _causes_text(row),
             captured(*frames),
             generation=rebalanced.newest.generation,
             severity=severity,
@@ -222,7 +222,7 @@ def R_07(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     return Breach(
         starter.member_id if same_member else starter.subject,
         f"{began}, and the other members had to take part each time.",
-        _told(row),
+        _causes_text(row),
         captured(*frames),
         actor=starter.actor,
         member_id=starter.member_id or None,

@@ -39,7 +39,7 @@ _ALTERNATIONS = 5  # A, B, A, B, A, B: each host sends in more than two cycles
 _REPEATED = 3
 
 
-def _whoever(exchange: Exchange) -> str:
+def _sender(exchange: Exchange) -> str:
     """Return ``Client C at A``, to begin a sentence with."""
     return begin(the_client(exchange.actor))
 
@@ -127,8 +127,7 @@ def M_04(group: ClassicGroup, invented: Invented) -> Breach | None:
     exchange = invented.exchange
     return Breach.of_sender(
         exchange,
-        f"{_whoever(exchange)} asked to join group {group.name} as member {exchange.member_id}, an id that this group "
-        f"never issued.",
+        f"{_sender(exchange)} asked to join group {group.name} as member {exchange.member_id}, an id that this group never issued.",
         f"JoinGroup with the member id {exchange.member_id}, which was not issued since the group began",
         exchange_evidence(exchange),
     )
@@ -149,7 +148,7 @@ def M_05(group: ClassicGroup, idle: IdUnused) -> Breach | None:
     ids = ", ".join(idle.unused[-3:])
     return Breach(
         exchange.actor.connection,
-        f"{_whoever(exchange)} asks for yet another member id in group {group.name} and does not use the "
+        f"{_sender(exchange)} asks for yet another member id in group {group.name} and does not use the "
         f"{len(idle.unused)} that it was given: {ids}.",
         f"JoinGroup without a member id on a connection that was answered MEMBER_ID_REQUIRED {len(idle.unused)} times and used none",
         (request_evidence(exchange),),
@@ -270,7 +269,7 @@ def M_10(group: ClassicGroup, refused: LeaveRefused) -> Breach | None:
     whose = refused.member_id or f"instance {refused.instance_id}"
     return Breach(
         refused.member_id or refused.instance_id or "",
-        f"{_whoever(exchange)} asked to take {whose} out of group {group.name}, and was refused with "
+        f"{_sender(exchange)} asked to take {whose} out of group {group.name}, and was refused with "
         f"{error_name(refused.error)}" + (f", {refused.times} times by now." if refused.times > 1 else "."),
         f"LeaveGroup for {whose} refused with {error_name(refused.error)}",
         (request_evidence(exchange), response_evidence(exchange, refused.error)),
@@ -366,7 +365,7 @@ def M_13(group: ClassicGroup | EpochGroupData, back: CameBackDead) -> Breach | N
     if len(times) < group.settings.crash_loop_returns * (PATIENCE if closes else 1):
         return None
     waits = f", {seconds(dead.session_timeout_ms * 1_000)}" if dead is not None and dead.session_timeout_ms else ""
-    client = f"instance {exchange.instance_id} {whom(exchange.actor)}" if exchange.instance_id is not None else _whoever(exchange)
+    client = f"instance {exchange.instance_id} {whom(exchange.actor)}" if exchange.instance_id is not None else _sender(exchange)
     went = f"went away from group {group.name} without leaving"
     if closes:
         went = f"closed without leaving group {group.name}, as Kafka Streams does,"

@@ -80,20 +80,20 @@ def P_01(group: ClassicGroup, asked: SyncAsked) -> Breach | None:
     """
     exchange, plan = asked.exchange, group.assignments.plan
     named = asks_for_another(group, plan, exchange)
-    told = joined_protocol(group, plan, exchange)
+    given = joined_protocol(group, plan, exchange)
     if named:
-        joined = f", and joined {'/'.join(told)}" if told is not None else ""
+        joined = f", and joined {'/'.join(given)}" if given is not None else ""
         summary = f"{sender_text(exchange)} of group {group.name} asks for its assignment under protocol {named}{joined}."
         observed = f"a SyncGroup request that names {named}"
-    elif plan is not None and told is not None and exchange.member_id in plan.foreign:
+    elif plan is not None and given is not None and exchange.member_id in plan.foreign:
         summary = (
-            f"{sender_text(exchange)} of group {group.name} goes on although its JoinGroup was answered with protocol {'/'.join(told)}, "
+            f"{sender_text(exchange)} of group {group.name} goes on although its JoinGroup was answered with protocol {'/'.join(given)}, "
             "which is not its own."
         )
         observed = "a SyncGroup request after a JoinGroup answer whose protocol type or name the member had not sent"
     else:
         return None
-    member = group.members[exchange.member_id] if told is not None else None
+    member = group.members[exchange.member_id] if given is not None else None
     joined_frame = admission(member)
     return Breach.of_sender(
         exchange,
@@ -245,9 +245,9 @@ def P_10(group: ClassicGroup) -> Iterator[Due]:
         return
 
     def describe() -> Breach:
-        said = "; ".join(f"{note}: {', '.join(who(one) for one in whose[:NAMED_AT_MOST])}" for note, whose in notes.items())
+        text = "; ".join(f"{note}: {', '.join(who(one) for one in whose[:NAMED_AT_MOST])}" for note, whose in notes.items())
         odd = list({member.id: member for whose in notes.values() for member in whose}.values())
-        return Breach("", f"Timeouts in group {group.name} are odd: {said}.", "; ".join(notes), admission(odd[0]), **about_one(odd))
+        return Breach("", f"Timeouts in group {group.name} are odd: {text}.", "; ".join(notes), admission(odd[0]), **about_one(odd))
 
     yield Due(max(member.joined_us for member in members), "", severity, describe)
 

@@ -55,8 +55,8 @@ def R_05(group: ClassicGroup) -> Iterator[Due]:
         abandoned = group.rebalance_history.given_up_by(group, member) if member is not None else None
         if member is None or abandoned is None or abandoned.api_key != JOIN_GROUP or abandoned.at_us > newest.proven_us:
             continue
-        spoke = member.last_frame and member.last_frame_us > abandoned.at_us
-        if spoke or member.joined == newest.generation or member.removed is not None:
+        sent_since = member.last_frame and member.last_frame_us > abandoned.at_us
+        if sent_since or member.joined == newest.generation or member.removed is not None:
             continue
 
         def describe(id_: str = id_, abandoned: AbandonedRequest = abandoned) -> Breach:
@@ -105,7 +105,7 @@ def _rejoined(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
 
 
 @rule("heartbeats but never rejoins", ERROR, CONFIRMED, CLIENT, over=_rejoined, also=(does_not_rejoin,))
-def R_08(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
+def R_08(group: ClassicGroup, asked: ToldToRejoin) -> Breach | None:
     """A member's heartbeat thread lives while its poll loop does not: everybody waits for it until it is dropped.
 
     Condition: The member's heartbeats were answered REBALANCE_IN_PROGRESS for more than half of its rebalance timeout (warning;
@@ -117,7 +117,7 @@ def R_08(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
         records per poll, or raise max.poll.interval.ms.
     False alarms: None while its JoinGroup or SyncGroup is under way.
     """
-    member, now_us = told.member, told.exchange.res_us
+    member, now_us = asked.member, asked.exchange.res_us
     if member.rejoin_asked_us is None or not stalls(member, group):
         return None
     patience = wait_limits(group)
@@ -135,7 +135,7 @@ def R_08(group: ClassicGroup, told: ToldToRejoin) -> Breach | None:
         f"{waiting}; the coordinator waits for up to {seconds(patience.us)}, {patience.source}, and {outcome}.",
         f"REBALANCE_IN_PROGRESS to its heartbeats for {seconds(waited_us)} without a JoinGroup",
         tuple(member.rejoin_frames),
-        generation=told.exchange.generation,
+        generation=asked.exchange.generation,
         # Where a capture begins within a join phase, the requests of those who wait are not in it: what it costs is not known.
         severity=ERROR if overdue else WARNING if held[0] else INFO,
     )

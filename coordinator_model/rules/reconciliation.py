@@ -42,7 +42,7 @@ _DEAD = 2  #: dead members that keep partitions; one alone is a crash, whose wai
 
 
 def _warned_us(member: EpochMember) -> int:
-    """Return when half of the time is over that a member has to give up what it was told to."""
+    """Return when half of the time is over that a member has to give up what it was asked to."""
     return member.told_us + (member.told_timeout_ms or 0) * 500
 
 
@@ -190,7 +190,7 @@ def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us:
         sentence(group, wait, begin(who(member)), f"{seconds(now_us - member.told_us)} ago", f" of group {group.name}")
         + f"{waiting}.",
         f"told at {clock(member.told_us)} at epoch {member.epoch}, not acknowledged",
-        _told_frames(member),
+        _revocation_frames(member),
         generation=member.epoch,
     )
 
@@ -205,7 +205,7 @@ def _not_removed(group: EpochGroupData, member: EpochMember, until_us: int) -> B
     )
 
 
-def _told_frames(member: EpochMember) -> tuple[Evidence, ...]:
+def _revocation_frames(member: EpochMember) -> tuple[Evidence, ...]:
     return captured(member.told_frame)
 
 
@@ -309,7 +309,7 @@ def R_16(group: EpochGroupData, rose: EpochRose) -> Breach | None:
 
 
 def _who_raises(group: EpochGroupData, rose: EpochRose) -> tuple[Blame | None, str | None]:
-    """Return whom to blame for the most frequent cause, and what to do about it; None for what the rule itself says."""
+    """Return whom to blame for the most frequent cause, and what to do about it; None for what the rule itself has."""
     if rose.causes[0][0] != UNSEEN_CAUSE:
         return None, None
     if group.kind == SHARE and group.release_of(group.broker) < _SHARE_STORM_MENDED_IN:

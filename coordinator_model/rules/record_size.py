@@ -20,7 +20,7 @@ from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import UNKNOWN_SERVER_ERROR
 from coordinator_model.wording import a_or_an, counted
 
-_SHARE: Final = 0.5  #: of the largest record; a few more members or topics make up the rest
+_SHARE: Final = 0.5  #: of the largest record; a few more members or topics fill it
 
 _LARGEST_RECORD: Final = 1_048_588
 """``max.message.bytes`` of ``__consumer_offsets`` unless it is set."""

@@ -152,7 +152,7 @@ def T_03(group: ClassicGroup, evicted: Evicted) -> Breach | None:
     )
 
 
-def _heard_or_replaced(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
+def _seen_or_replaced(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
     """Return True if the member sends frames again, or the group has completed a generation without it."""
     member = group.members.get(member_id)
     if member is None or member.removed != Removed.SILENT:
@@ -163,7 +163,7 @@ def _heard_or_replaced(group: ClassicGroup | EpochGroupData, member_id: str) -> 
     return newest is not None and newest.roster is not None and member_id not in newest.roster
 
 
-@rule("silent death", INFO, CONFIRMED, CLIENT, suppressed_by=("R-05", "T-10"), over=_heard_or_replaced, also=(session_ended,))
+@rule("silent death", INFO, CONFIRMED, CLIENT, suppressed_by=("R-05", "T-10"), over=_seen_or_replaced, also=(session_ended,))
 def T_04(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     """A member vanished without LeaveGroup; detecting it cost the group a whole session timeout.
 
@@ -199,7 +199,7 @@ def T_04(group: ClassicGroup, silent: FellSilent) -> Breach | None:
 
 
 def _idle_for(group: ClassicGroup, silent: FellSilent) -> str:
-    """Return how long nobody consumed what the member held: until the generation that dropped it had its assignment."""
+    """Return how long no member consumed what the silent one held: until the generation that dropped it had its assignment."""
     member, newest, until_us = silent.member, group.newest_generation, silent.dropped_us
     if not until_us:
         return "meanwhile"
@@ -210,7 +210,7 @@ def _idle_for(group: ClassicGroup, silent: FellSilent) -> str:
 
 
 def _is_closed(group: ClassicGroup, member: Member) -> bool:
-    """Return True if it is a dynamic member whose client closes without leaving, and closed: T-09 says so."""
+    """Return True if it is a dynamic member whose client closes without leaving, and closed: T-09 reports that."""
     return closes_without_leaving(member) and member.instance_id is None and hung_up_since(group, member) is not None
 
 

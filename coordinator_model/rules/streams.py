@@ -55,7 +55,7 @@ def _status_over(group: EpochGroupData, name: str) -> bool:
 
 
 @rule("no tasks, with a named cause", ERROR, CERTAIN, CONFIG, over=_status_over)
-def R_19(group: EpochGroupData, told: StatusTold) -> Breach | None:
+def R_19(group: EpochGroupData, reported: StatusTold) -> Breach | None:
     """A Streams application does nothing, and the coordinator says why.
 
     Condition: Answers to heartbeats of a Streams group have had the same status for a minute: 0 stale topology or 6 missing client
@@ -65,47 +65,47 @@ def R_19(group: EpochGroupData, told: StatusTold) -> Breach | None:
     Action: Do what the cause says: make the topic named, correct its partitions, stop the old version, set the tags.
     False alarms: A topic that is made later on purpose. Before 4.2 an answer with null ends a status.
     """
-    cause, spell = _CAUSES.get(told.code), told.spell
+    cause, spell = _CAUSES.get(reported.code), reported.spell
     if cause is None or spell.last_us - spell.first_us < cause.after_us:
         return None
     lasts = seconds(spell.last_us - spell.first_us)
-    detail = f": “{told.detail}”" if told.detail else ""
-    stale = _stale(group) if told.code == STALE_TOPOLOGY else []
+    detail = f": “{reported.detail}”" if reported.detail else ""
+    stale = _stale(group) if reported.code == STALE_TOPOLOGY else []
     gets = "gets" if len(stale) == 1 else "get"
     concerned = f"{some([who(member) for member in stale], _NAMED)} {gets}" if stale else "its members get"
     return Breach(
         cause.name,
         f"In Streams group {group.name} {cause.text}{detail}; {concerned} no tasks for that since {clock(spell.first_us)}, {lasts} by "
         "now.",
-        f"status {told.code} ({cause.name}) in {spell.times} {plural(spell.times, 'answer')} over {lasts}",
+        f"status {reported.code} ({cause.name}) in {spell.times} {plural(spell.times, 'answer')} over {lasts}",
         spell.frames,
-        generation=told.member.epoch,
+        generation=reported.member.epoch,
         severity=cause.severity,
         **about_one(stale),
     )
 
 
 def _stale(group: EpochGroupData) -> list[EpochMember]:
-    """Return the members that are told that their topology is an old one."""
+    """Return the members that have the status of an old topology."""
     return [member for member in group.present_members() if any(code == STALE_TOPOLOGY for code, _ in member.statuses)]
 
 
-def _told_to_stop(group: EpochGroupData, told: StatusTold) -> Breach | None:
+def _asked_to_stop(group: EpochGroupData, reported: StatusTold) -> Breach | None:
     """Return the breach of a request to stop that was not seen; the answers quote who made it."""
-    since_us = told.exchange.res_us - SHUTDOWN_WINDOW_US
-    if told.code != SHUTDOWN_APPLICATION or any(at_us > since_us for at_us, _ in group.shutdowns):
+    since_us = reported.exchange.res_us - SHUTDOWN_WINDOW_US
+    if reported.code != SHUTDOWN_APPLICATION or any(at_us > since_us for at_us, _ in group.shutdowns):
         return None
-    detail = f": “{told.detail}”" if told.detail else ""
+    detail = f": “{reported.detail}”" if reported.detail else ""
     return Breach(
         "",
         f"The members of Streams group {group.name} are told to stop, at the request of one that was not seen{detail}.",
-        f"status {SHUTDOWN_APPLICATION} (shutdown application) in {told.spell.times} {plural(told.spell.times, 'answer')}",
-        told.spell.frames,
-        generation=told.member.epoch,
+        f"status {SHUTDOWN_APPLICATION} (shutdown application) in {reported.spell.times} {plural(reported.spell.times, 'answer')}",
+        reported.spell.frames,
+        generation=reported.member.epoch,
     )
 
 
-@rule("application told to stop", INFO, CERTAIN, CLIENT, quiet_times=15, also=(_told_to_stop,))
+@rule("application told to stop", INFO, CERTAIN, CLIENT, quiet_times=15, also=(_asked_to_stop,))
 def R_20(group: EpochGroupData, asked: ShutdownAsked) -> Breach:
     """All instances of a Streams application stop, because one met an error that it holds for fatal.
 

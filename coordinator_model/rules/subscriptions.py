@@ -73,28 +73,28 @@ def A_14(group: ClassicGroup) -> Iterator[Due]:
     if newest is None or newest.leader_synced_us is None or newest.protocol not in EXCLUSIVE_ASSIGNORS:
         return
     for topic, wanted in group.assignments.wanted.items():
-        told = group.facts.partition_count(group.cluster, topic)
+        known = group.facts.partition_count(group.cluster, topic)
         first = max(wanted.partitions, group.assignments.topics.get(topic, 0))
-        if told is None or told.partitions <= first:
+        if known is None or known.partitions <= first:
             continue
         timeout_ms, _ = group.rebalance_timeout_ms()
         if not timeout_ms:
             return
         patience_us = group.settings.bounded_ms(timeout_ms) * 1_000
 
-        def describe(topic: str = topic, wanted: Wanted = wanted, told: PartitionCount = told, first: int = first) -> Breach:
-            return _of_topic(group, topic, wanted, told, first)
+        def describe(topic: str = topic, wanted: Wanted = wanted, known: PartitionCount = known, first: int = first) -> Breach:
+            return _of_topic(group, topic, wanted, known, first)
 
-        at_us = max(newest.leader_synced_us + patience_us, told.since_us + group.settings.metadata_age_us)
+        at_us = max(newest.leader_synced_us + patience_us, known.since_us + group.settings.metadata_age_us)
         yield Due(at_us, topic, WARNING, describe)
 
 
-def _of_topic(group: ClassicGroup, topic: str, wanted: Wanted, told: PartitionCount, first: int) -> Breach:
+def _of_topic(group: ClassicGroup, topic: str, wanted: Wanted, known: PartitionCount, first: int) -> Breach:
     """Describe that partitions of a topic, from one on, are in no assignment."""
     plan = group.assignments.plan
     leader = group.members.get(plan.leader) if plan is not None else None
-    partitions = counted(told.partitions, "partition")
-    missing = some([f"{topic}-{partition}" for partition in range(first, told.partitions)], _NAMED)
+    partitions = counted(known.partitions, "partition")
+    missing = some([f"{topic}-{partition}" for partition in range(first, known.partitions)], _NAMED)
     by = _members(group, wanted.first, wanted.members) if wanted.first else counted(wanted.members, "member")
     led = ""
     if leader is not None:
@@ -103,7 +103,7 @@ def _of_topic(group: ClassicGroup, topic: str, wanted: Wanted, told: PartitionCo
     breach = Breach(
         topic,
         f"No assignment of group {group.name} that was captured holds {missing}: what is written there is not read. {topic} has had "
-        f"{partitions} since {clock(told.since_us)} at the latest, and is subscribed to by {by}.{led}",
+        f"{partitions} since {clock(known.since_us)} at the latest, and is subscribed to by {by}.{led}",
         f"A Metadata response names {partitions} of {topic}; the newest assignment holds {first or 'none'}",
         (),
         generation=group.generation,

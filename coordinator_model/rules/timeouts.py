@@ -134,9 +134,9 @@ def _exceeds(overruns: Sequence[Overrun], timeout_us: int) -> bool:
     if len(last) < _OVERRUNS or not timeout_us:
         return False
     gaps_us = [one.gap_us for one in last]
-    told = all(tells_of_poll_timeout(one.reason) for one in last)
+    named = all(tells_of_poll_timeout(one.reason) for one in last)
     silent = all(not one.reason and one.gap_us <= timeout_us <= one.held_us for one in last)
-    return (told or silent) and 5 * (max(gaps_us) - min(gaps_us)) <= timeout_us + max(gaps_us)
+    return (named or silent) and 5 * (max(gaps_us) - min(gaps_us)) <= timeout_us + max(gaps_us)
 
 
 @timer_rule("poll interval always exceeded by the same", WARNING, HEURISTIC, CLIENT, matter=Matter.RECURRENCE, quiet_times=5)

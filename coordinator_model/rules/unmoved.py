@@ -66,7 +66,7 @@ def _coincidence(row: Sequence[Rebalance]) -> Coincidence | None:
 
 
 def _told_by_clients(row: Sequence[Rebalance], reason: str, times: int) -> Coincidence | None:
-    """Return the reason that most rebalances have, unless it tells of a failure, which is the client's own affair."""
+    """Return the reason that most rebalances have, unless it names a failure, which is a matter of that client."""
     if any(word in reason.lower() for word in _FAILURES) or not _most(row, times):
         return None
     if _METADATA in reason.lower():

@@ -3,7 +3,7 @@ user data.
 
 Only clients interpret these bytes. The coordinator passes them on unread, so they need not be well-formed, and client libraries fill
 them differently: old kafkajs and kafka-go write version 1 before the fields of version 0. What ``read_…`` returns is therefore what there
-is, and ``decode_…`` is for bytes that must be what they say. A DecodeError here indicates a client's fault, not the capture's.
+is, and ``decode_…`` is for bytes that must be exact. A DecodeError here indicates a client's fault, not the capture's.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ _ASSIGNMENTS: Final = {CONSUMER: _ASSIGNMENT, CONNECT: _CONNECT_ASSIGNMENT}
 def read_consumer_subscription(raw: bytes) -> ConsumerProtocolSubscription | None:
     """Read a consumer's subscription as far as it goes, None if not even its topics can be read.
 
-    A field that is missing holds its default, whatever version the bytes name, and bytes left over are ignored.
+    A field that is missing holds its default in each version that the bytes name, and bytes left over are ignored.
     """
     found = _SUBSCRIPTION.read(raw)
     return None if found is None else found.body

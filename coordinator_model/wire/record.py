@@ -39,7 +39,7 @@ class Kind(StrEnum):
     CLOSE = "close"
     GAP = "gap"  #: records were lost between capture and topic; the value is a :class:`Loss`
     TOPICS = "topics"  #: names of topics and numbers of their partitions, see :func:`pack_topics`
-    EXPIRED = "expired"  #: a broker's own log says that the coordinator ended a session; the value is the member's id
+    EXPIRED = "expired"  #: a broker's own log records that the coordinator ended a session; the value is the member's id
     OTHER = "other"  #: of a kind that a newer capturer writes; it is skipped
 
     @classmethod
@@ -95,7 +95,7 @@ class MirrorRecord(_Decoded, Struct, dict=True, rename=_key_of):
     queued_behind: int = 0  #: unanswered requests before this one on its connection at capture, mirrored or not
     frame: bytes = b""  #: header and body without the 4-byte length; empty for open and close
     capped_bytes: int = 0  #: those of ``cut_bytes`` that the capturer saw and left out, since the frame is longer than it keeps
-    principal: str = ""  #: as whom the client is authenticated and by which listener, where the input says it
+    principal: str = ""  #: as whom the client is authenticated and by which listener, where the input contains it
 
     def _replace(self, **changes: Any) -> Self:
         """Return a copy with changes, which must be decoded again."""
@@ -108,7 +108,7 @@ class Cause(IntEnum):
     NOT_DELIVERED = 0  #: with a connection: it cannot be followed
     NOT_CAPTURED = 1  #: packets of the connection are missing
     ONE_DIRECTION = 2  #: of the connection only one side's packets were captured
-    MAY_WAIT = 3  #: a request of the connection may wait for its answer, and is not told before
+    MAY_WAIT = 3  #: a request of the connection may wait for its response, and is not reported before
     ENDED = 4  #: one of several captures ended, and others go on
     UNREADABLE = 5  #: a request stands in a log, and its line cannot be read
 
@@ -126,7 +126,7 @@ class Loss(NamedTuple):
 def tick(at_us: int, *, cluster: str, connection: str, not_offered: Sequence[str] = ()) -> MirrorRecord:
     """Return the tick of the capturer that ``connection`` names, to be written to every partition.
 
-    :param not_offered: versions of APIs that the brokers speak and the capturer's clients are not offered, each as text.
+    :param not_offered: versions of APIs that the brokers support and the capturer's clients are not offered, each as text.
     """
     value = _encode({_NOT_OFFERED: list(not_offered)}) if not_offered else b""
     return MirrorRecord(-1, -1, None, Kind.TICK, at_us, cluster, connection=connection, frame=value)
@@ -149,7 +149,7 @@ def gap(at_us: int, loss: Loss, *, cluster: str) -> MirrorRecord:
 
 
 def expired(at_us: int, group: str, member_id: str, *, cluster: str) -> MirrorRecord:
-    """Return the record of a session that the coordinator ended, as a broker's own log says."""
+    """Return the record of a session that the coordinator ended, as a broker's own log records."""
     return MirrorRecord(-1, -1, group, Kind.EXPIRED, at_us, cluster, frame=member_id.encode())
 
 
