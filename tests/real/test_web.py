@@ -196,7 +196,7 @@ def produce_events(kafka, age_s, name):
 
 def ids(state):
     with state.lock:
-        return {event["id"] for past in state.groups.values() for event in past.events}
+        return {event.id for past in state.groups.values() for event in past.events}
 
 
 def wait_until(condition):
