@@ -9,7 +9,7 @@ from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.kinds import empty_group
 from coordinator_model.groups.records import Coverage, Disconnections
 from coordinator_model.open_findings import OpenFindings

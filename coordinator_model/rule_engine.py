@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from coordinator_model import known_defects
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.groups.epochs.events import Migrated
-from coordinator_model.groups.group_model import GroupModel
-from coordinator_model.groups.late_frames import may_explain
+from coordinator_model.groups.group import GroupModel, may_explain
 from coordinator_model.groups.records import NOBODY, AnyMember
 from coordinator_model.groups.tracker import Event
 from coordinator_model.known_defects import Shown, Software

@@ -24,7 +24,7 @@ from coordinator_model.counters import Counters
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import (
     ByTopic,
     ClientInfo,

@@ -7,7 +7,7 @@ from typing import Any
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.model import EpochGroup
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 
 
 def empty_group(kind: str, name: str, cluster: str, **shared: Any) -> GroupModel[Any]:

@@ -17,7 +17,7 @@ from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.epochs.kinds import CONSUMER, KIND_BY_API
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import ConnectionState, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP

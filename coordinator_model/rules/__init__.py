@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.model import EpochGroup
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.tracker import Event
 from coordinator_model.rules.base import Breach, Due, FrameRule, Matter, Rule, TimerRule
 from coordinator_model.rules.hot_loops import GENERATIONS

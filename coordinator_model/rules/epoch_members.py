@@ -32,7 +32,7 @@ from coordinator_model.groups.epochs.kinds import CONSUMER, KIND_BY_API, SHARE, 
 from coordinator_model.groups.epochs.positions import GONE, NEVER_JOINED
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, Due, captured, is_gone, rule, sender_text, timer_rule, who, whom
 from coordinator_model.wire import API_NAMES, error_name

@@ -23,7 +23,7 @@ from coordinator_model.groups.classic.trackers.plans import (
 )
 from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspects

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from coordinator_model.finding import CONFIG, HEURISTIC, WARNING
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.recurring import Cycle
 from coordinator_model.rules.base import Breach, Due, Matter, timer_rule
 from coordinator_model.wording import clock, counted, seconds

@@ -10,7 +10,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.committed_offsets import FASTEST_PER_S, CommittedAhead, CommittedUnread, Step
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, HeldFinding, rule, whom
 from coordinator_model.wire import error_name

@@ -8,9 +8,7 @@ from typing import Final, NamedTuple
 from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, INFO, WARNING, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored, StreamsJoinRefused
-from coordinator_model.groups.epochs.kinds import SHARE
-from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.epochs.statuses import (
+from coordinator_model.groups.epochs.heartbeat_fields import (
     ASSIGNMENT_DELAYED,
     INCORRECTLY_PARTITIONED_TOPICS,
     MISSING_CLIENT_TAGS,
@@ -20,6 +18,8 @@ from coordinator_model.groups.epochs.statuses import (
     SHUTDOWN_WINDOW_US,
     STALE_TOPOLOGY,
 )
+from coordinator_model.groups.epochs.kinds import SHARE
+from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.evidence import client_text, epoch_exchange_evidence
 from coordinator_model.rules.base import Breach, Due, about_one, captured, rule, sender_text, timer_rule, who
 from coordinator_model.wire import error_name

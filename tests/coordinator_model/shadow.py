@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.classic.positions import Later, Positions, Verdict, judge
 from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.protocol.classic import TABLE, Generation, Sender
 from coordinator_model.groups.protocol.table import Effect, ways
 from coordinator_model.groups.records import Exchange, LeaveFacts

@@ -44,4 +44,4 @@ def test_nobody_but_the_ways_into_a_group_marks_its_slow_part() -> None:
     marking = {
         path.relative_to(folder).as_posix() for path in folder.rglob("*.py") if "slow_changed = True" in path.read_text("utf-8")
     }
-    assert marking == {"group.py", "group_model.py", "classic/model.py"}
+    assert marking == {"group.py", "classic/model.py"}

@@ -31,7 +31,7 @@ from rich.table import Table
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Coverage
 from coordinator_model.snapshots import StoredGroup, due_of, pack_fast, pack_slow, unpack_group, unpack_partition
 from streaming.config.settings import Job

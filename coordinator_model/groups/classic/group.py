@@ -1,7 +1,7 @@
 """One classic group: what is known of it, and the changes to that which handlers make.
 
 ``data`` holds what is known. This module adds the trackers and the changes: a member joins, is accepted, refused or removed; the
-coordinator moves; frames are missing. ``dispatch`` brings each frame to the handler of its API and then to the trackers. The group
+coordinator moves; frames are missing. ``model`` brings each frame to the handler of its API and then to the trackers. The group
 decides nothing: handlers and trackers return events, and rules check these.
 
 * A response may be captured long after the coordinator acted, because it was parked, queued or slow. What it proves holds at some time

@@ -1,28 +1,164 @@
-"""The classic group as the rest of the model sees it; see ``group_model``."""
+"""A classic group as the rest of the model sees it: each frame goes to the handler of its API, then to the trackers.
+
+Nine frames in ten are heartbeats: no tracker gets a plain Heartbeat success. A steady one, which says and shows nothing new, is all that
+leaves the slow part of a group as it is; see ``heartbeat``.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.classic import dispatch
+from coordinator_model.groups.classic import rebalance
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.handlers import heartbeat, join_group
+from coordinator_model.groups.classic.group import TRACKERS, ClassicGroup
+from coordinator_model.groups.classic.handlers import (
+    delete_groups,
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    offset_commit,
+    sync_group,
+)
 from coordinator_model.groups.classic.view import view
-from coordinator_model.groups.events import Mismatched
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.coordinator_records import is_coordinator
+from coordinator_model.groups.events import SLOW_US, FenceIgnored, Mismatched
+from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Exchange, Member, Removed
-from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP
+from coordinator_model.groups.requests import MODELLED_API_KEYS
+from coordinator_model.groups.responses import error_codes, note_version
+from coordinator_model.groups.tracker import NOTHING, Event, Tracker
+from coordinator_model.wire import CONNECT
+from coordinator_model.wire.constants import (
+    COORDINATOR_NOT_AVAILABLE,
+    DELETE_GROUPS,
+    DESCRIBE_GROUPS,
+    EPOCH_DESCRIPTIONS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+)
 from coordinator_model.wire.record import MirrorRecord
 
 
-class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
-    """A classic group, with what :class:`~coordinator_model.groups.group_model.GroupModel` asks of it."""
+def _on_request(group: ClassicGroup, exchange: Exchange, member: Member | None, body: Any) -> tuple[Event, ...]:
+    """Process a request of one of the :data:`MODELLED_API_KEYS`; return its events."""
+    api_key = exchange.api_key
+    handler = _ON_REQUEST.get(api_key)
+    events = NOTHING if handler is None else handler(group, exchange)
+    member = group.members.get(exchange.member_id) if exchange.member_id else None  # a JoinGroup may have made it known
+    if member is not None:
+        if member.removed == Removed.SILENT:
+            # A new or restarted coordinator restarts all sessions, and a clock that jumped proves no silence.
+            watched = max(group.unconnected_us, group.coverage.since_us) <= member.last_frame_us
+            stayed = is_coordinator(group, exchange.broker) and watched
+            if member.proven_us is not None and stayed:
+                exchange.silence_us = exchange.inv_us - member.last_frame_us
+            group.restore_member(member)
+        member.last_frame_us = exchange.inv_us
+        member.last_api = api_key
+        if exchange.generation != member.joined or exchange.instance_id != member.instance_id:
+            events = (*events, *group.member_identity.check_identity(exchange, member))
+        if member.fenced_us is not None and exchange.inv_us >= member.fenced_us and api_key != LEAVE_GROUP:
+            member.frames_after_fence += 1
+            member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
+            events = (*events, FenceIgnored(exchange, member))
+    if api_key != HEARTBEAT:
+        if api_key == JOIN_GROUP and body.protocol_type == CONNECT:
+            group.recurring.config_offsets.on_join(exchange, body)
+        for tracker in _TRACKERS_OF[api_key](group):
+            events += tracker.on_request(group, exchange, body)
+        if api_key in rebalance.API_KEYS:
+            group.rebalances.on_request(group, exchange, group.rebalance_history)
+    return events
 
-    on_request = dispatch.on_request
-    on_response = dispatch.on_response
+
+def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    """Process a response; return its events."""
+    if exchange.api_key == JOIN_GROUP and join_group.contradicts_itself(body):
+        return (group.member_identity.contradicted(exchange, body),)  # nothing else follows from such a response
+    if exchange.api_key != HEARTBEAT or body.error_code:
+        exchange.error_codes = error_codes(exchange.api_key, body, group.name)
+    sender = group.members.get(exchange.member_id)
+    joined_before = None if sender is None else sender.joined
+    events = _ON_RESPONSE[exchange.api_key](group, exchange, body)
+    if exchange.api_key == JOIN_GROUP:
+        group.recurring.hot_joins.on_answer(exchange, same_generation=joined_before == body.generation_id)
+    elif exchange.api_key == SYNC_GROUP and not exchange.error and group.protocol_type == CONNECT:
+        group.recurring.config_offsets.on_assignment(exchange, body)
+    if exchange.api_key != HEARTBEAT or exchange.error:
+        for tracker in _TRACKERS_OF[exchange.api_key](group):
+            events += tracker.on_response(group, exchange, body)
+        if exchange.error or exchange.api_key in rebalance.API_KEYS:
+            group.rebalances.on_response(group, exchange, body, group.rebalance_history)
+    elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
+        events += group.sessions.on_response(group, exchange, body)
+    if group.member_identity.alert:
+        events += group.member_identity.recheck(group, exchange, body)
+    if note_version(group.members, exchange, body):
+        group.changed = True
+    return events
+
+
+def _coordinator_found(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
+    """Note that there was no coordinator: one that loads the group now has lost what was not written."""
+    if COORDINATOR_NOT_AVAILABLE in exchange.error_codes:
+        group.unconnected_us = max(group.unconnected_us, exchange.res_us)
+    return NOTHING
+
+
+def _for_trackers_only(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
+    """Return no events: the response changes nothing in the group, and trackers process it."""
+    return NOTHING
+
+
+def _trackers_of(api_key: int) -> Callable[[ClassicGroup], tuple[Tracker, ...]]:
+    """Return a function from a group to its trackers that get the frames of this API."""
+    names = [name for name, api_keys in TRACKERS if api_key in api_keys]
+    if not names:
+        return lambda _: ()
+    read: Callable[[ClassicGroup], Any] = attrgetter(*names)
+    return read if len(names) > 1 else lambda group: (read(group),)
+
+
+_TRACKERS_OF: Final = {key: _trackers_of(key) for key in MODELLED_API_KEYS}
+_ON_REQUEST: Final[dict[int, Callable[[ClassicGroup, Exchange], tuple[Event, ...]]]] = {
+    JOIN_GROUP: join_group.on_request,
+    SYNC_GROUP: sync_group.on_request,
+    HEARTBEAT: heartbeat.on_request,
+    LEAVE_GROUP: leave_group.on_request,
+}
+_ON_RESPONSE: Final[dict[int, Callable[[ClassicGroup, Exchange, Any], tuple[Event, ...]]]] = {
+    JOIN_GROUP: join_group.on_response,
+    SYNC_GROUP: sync_group.on_response,
+    HEARTBEAT: heartbeat.on_response,
+    LEAVE_GROUP: leave_group.on_response,
+    OFFSET_COMMIT: offset_commit.on_response,
+    TXN_OFFSET_COMMIT: offset_commit.on_transactional_response,
+    FIND_COORDINATOR: _coordinator_found,
+    OFFSET_FETCH: _for_trackers_only,
+    OFFSET_DELETE: _for_trackers_only,
+    DESCRIBE_GROUPS: describe_groups.on_response,
+    DELETE_GROUPS: delete_groups.on_response,
+    **dict.fromkeys(EPOCH_DESCRIPTIONS, _for_trackers_only),
+}
+
+
+class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
+    """A classic group, with what :class:`~coordinator_model.groups.group.GroupModel` asks of it."""
+
+    on_request = _on_request
+    on_response = _on_response
     asks_steadily = heartbeat.asks_steadily
     ask_steadily = heartbeat.ask_steadily
     is_steady = heartbeat.is_steady

@@ -11,11 +11,10 @@ from coordinator_model.groups import refused_joins
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs import (
     coordinator,
+    heartbeat_fields,
     identity,
     reconciliation,
     sessions,
-    statuses,
-    subscriptions,
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
@@ -218,7 +217,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     if error:
         return events + _refused(group, exchange, body, member, overlapped=overlapped)
     group.assignor_failures = 0
-    events += statuses.note_shutdown(group, exchange, member)
+    events += heartbeat_fields.note_shutdown(group, exchange, member)
     if exchange.generation < JOIN_EPOCH:
         _left(group, exchange, member)
         return events
@@ -241,7 +240,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     if asked == JOIN_EPOCH and epoch <= 2 and group.epoch is None and group.is_empty and exchange.gap_free:
         group.born_us = exchange.res_us
     member = group.member_of(exchange, exchange.member_id or body.member_id or "")
-    kept = subscriptions.kept_of(group, exchange, known if asked == JOIN_EPOCH else member)
+    kept = heartbeat_fields.kept_of(group, exchange, known if asked == JOIN_EPOCH else member)
     if facts.rebalance_timeout_ms > 0 and facts.rebalance_timeout_ms != member.rebalance_timeout_ms:
         member.rebalance_timeout_ms = facts.rebalance_timeout_ms
     assignment = group.traits.read_assignment(body)
@@ -251,9 +250,9 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
         events += _stayed(group, exchange, member, epoch, assignment, overlapped=overlapped)
     if assignment is not None and group.traits.exclusive and not overlapped and exchange.gap_free:
         reconciliation.note_double_grants(group, exchange, member, assignment)
-    events += subscriptions.note(group, exchange, member, kept, overlapped=overlapped)
+    events += heartbeat_fields.note_subscription(group, exchange, member, kept, overlapped=overlapped)
     events += _check_assignment(group, exchange, member, epoch, assignment)
-    events += statuses.note(group, exchange, member, body)
+    events += heartbeat_fields.note_statuses(group, exchange, member, body)
     rose = reconciliation.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
     _note_success(group, exchange, member, body)
     if member.pending and exchange.inv_us > (reconciliation.removal_overdue_us(group, member) or exchange.inv_us):

@@ -1,4 +1,4 @@
-"""A group whose members have epochs, as the rest of the model sees it; see ``group_model``.
+"""A group whose members have epochs, as the rest of the model sees it; see ``group``.
 
 Consumer groups (KIP-848), share groups (KIP-932) and Streams groups (KIP-1071) have one model: their heartbeats differ in a few fields,
 which ``kinds`` reads, and in few rules. A member that uses the classic protocol may be among those of a consumer group.
@@ -22,7 +22,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import EpochMember, is_join
 from coordinator_model.groups.epochs.view import view
-from coordinator_model.groups.group_model import GroupModel
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Exchange, Removed
 from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, REQUEST_READERS
 from coordinator_model.groups.responses import error_codes, note_version

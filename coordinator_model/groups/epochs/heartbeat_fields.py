@@ -1,4 +1,7 @@
-"""What the coordinator says of a Streams group in its answers: why nobody gets tasks, and that the application is to stop.
+"""What heartbeats say beside epochs and partitions: subscriptions, and the statuses of a Streams group.
+
+A request says only what it changes of a subscription, so after a missing frame it is not known. A status says why no member gets tasks, or
+that the application is to stop.
 
 A client may give up at the first such answer and come back as another member (the Java client does, with a missing source topic), so
 statuses are counted over the group.
@@ -9,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored
+from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored, SubscriptionFlapped
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember, StatusSpell
 from coordinator_model.groups.evidence import epoch_request_evidence, epoch_response_evidence
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
@@ -38,7 +41,7 @@ SHUTDOWN_WINDOW_US: Final = 3_600_000_000
 _SHUTDOWNS_KEPT: Final = 4
 
 
-def note(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> tuple[Event, ...]:
+def note_statuses(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> tuple[Event, ...]:
     """Take over the statuses in a success."""
     if exchange.api_key != STREAMS_GROUP_HEARTBEAT:
         return NOTHING
@@ -96,3 +99,52 @@ def note_shutdown(group: EpochGroupData, exchange: Exchange, member: EpochMember
     group.shutdowns = (*kept[1 - _SHUTDOWNS_KEPT :], (exchange.res_us, member.id))
     group.changed = True
     return (ShutdownAsked(exchange, member, group.shutdowns, epoch_request_evidence(exchange)),)
+
+
+# ---------------------------------------------------------------------------------------------------- subscriptions
+
+FLAP_WINDOW_US: Final = 900_000_000
+_CHANGES_KEPT: Final = 6
+
+
+def note_subscription(
+    group: EpochGroupData, exchange: Exchange, member: EpochMember, kept: EpochMember | None, *, overlapped: bool
+) -> tuple[Event, ...]:
+    """Take over what the request changed of the subscription.
+
+    :param kept: see :func:`kept_of`.
+    """
+    facts = exchange.facts
+    assert isinstance(facts, HeartbeatFacts)
+    topics, pattern = ((), "") if kept is None else (kept.topics, kept.pattern)
+    if facts.topics is not None:
+        topics = tuple(sorted(set(facts.topics)))
+    if facts.pattern is not None:
+        pattern = facts.pattern
+    before = member.topics, member.pattern
+    if (topics, pattern) == before:
+        return NOTHING
+    group.changed = True
+    if overlapped:  # which of two requests came first is not known
+        topics, pattern = (topics if topics == before[0] else None), (pattern if pattern == before[1] else None)
+    member.topics, member.pattern = topics, pattern
+    if kept is not member or (before[0] in {None, topics} and before[1] in {None, pattern}):
+        return NOTHING
+    group.may_have_raised("changed its subscription", member.id)
+    if overlapped:
+        return NOTHING
+    window_us = exchange.res_us - FLAP_WINDOW_US
+    value = ",".join(topics or ()) + ("/" + pattern if pattern else "")
+    recent = tuple(change for change in member.changes if change[0] > window_us)
+    member.changes = (*recent[-_CHANGES_KEPT:], (exchange.res_us, value))
+    return (SubscriptionFlapped(exchange, member, member.changes),)
+
+
+def kept_of(group: EpochGroupData, exchange: Exchange, known: EpochMember | None) -> EpochMember | None:
+    """Return whose subscription counts where a request says nothing of it, None if a new member sends it.
+
+    A member that joins again keeps its own, and the successor of a static member its predecessor's.
+    """
+    if known is not None and (exchange.generation != JOIN_EPOCH or known.keeps_place):
+        return known
+    return group.members.get(group.instances.get(exchange.instance_id or "", ""))
