@@ -56,9 +56,7 @@ class Coordinator:
         # Of the record on which receive() raised:
         self._current_offset: int | None = None
         self._current_findings: list[Finding] = []
-        self._group_events = EventLog()
-        if state.events:
-            self._group_events.fill(state.events)
+        self._group_events = EventLog(state.events)
         self._disconnections = state.disconnections  # by (cluster, broker)
         self._loading = state.loading  # (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS
         self._continuity = Continuity(topic, partition, self.settings, self.counters, self.record_counts)
@@ -248,7 +246,7 @@ class Coordinator:
             changed=list(self.groups.unshown),
             waiting=self._admissions.waiting,
             facts=self._facts,
-            events=self._group_events.pack(),
+            events=self._group_events.stored(),
         )
         return pack_partition(state, *self.groups.pack())
 

@@ -10,14 +10,13 @@ alone, so nothing of it on where batches end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
-from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
-from coordinator_model.events import KINDS, GroupEvent, MemberEvent
+from coordinator_model.events import AnyMemberEvent, GroupEvent
+from coordinator_model.stored import Stored
 
 READ: Final = 20
 """Events of one kind and member that are written within :data:`WINDOW_US`, each by itself."""
@@ -30,8 +29,7 @@ _Key = tuple[str, str, str, str]
 """Cluster, group, kind, and the member."""
 
 
-@dataclass(slots=True)
-class _Rate:
+class _Rate(Stored):
     """How often an event came lately. In milliseconds, since a partition keeps many."""
 
     since_ms: int
@@ -39,24 +37,35 @@ class _Rate:
     last_ms: int
 
 
-@dataclass(slots=True)
-class _Fold:
+class _Fold(Stored):
     """Events that will be written as one."""
 
     since_us: int
     count: int
-    last: MemberEvent
+    last: AnyMemberEvent
+
+
+class StoredEvents(Stored):
+    """What a snapshot holds of them."""
+
+    swept_us: int = 0
+    rates: list[tuple[int, int, int, int]] = []  #: checksum of the key, and a rate whose times are before or after ``swept_us``
+    folds: list[_Fold] = []
 
 
 class EventLog:
     """Collects the events of all groups of one partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: StoredEvents | None = None) -> None:
+        known = stored or StoredEvents()
+        base_ms = known.swept_us // 1_000
         self._events: list[GroupEvent] = []
-        self._rates: dict[int, _Rate] = {}  # by checksum of the key
-        self._folds: dict[_Key, _Fold] = {}
+        self._rates = {  # by checksum of the key
+            number: _Rate(base_ms + since_ms, count, base_ms + last_ms) for number, since_ms, count, last_ms in known.rates
+        }
+        self._folds: dict[_Key, _Fold] = {_key(fold.last): fold for fold in known.folds}
         self._added = 0
-        self._swept_us = 0
+        self._swept_us = known.swept_us
 
     def __len__(self) -> int:
         """Return how many events were ever added here."""
@@ -65,7 +74,7 @@ class EventLog:
     def append(self, event: GroupEvent) -> None:
         """Add what happened in a group."""
         self._added += 1
-        if isinstance(event, MemberEvent):
+        if isinstance(event, AnyMemberEvent):
             key = _key(event)
             if self._is_too_fast(key, event.at_us):
                 known = self._folds.get(key)
@@ -95,21 +104,11 @@ class EventLog:
         drained, self._events = self._events, []
         return drained
 
-    def pack(self) -> list[Any]:
-        """Return plain values for :meth:`fill`. Call :meth:`drain` before."""
+    def stored(self) -> StoredEvents:
+        """Return what a snapshot holds. Call :meth:`drain` before."""
         base_ms = self._swept_us // 1_000  # times before or after it take half the bytes
-        rates = [[key, rate.since_ms - base_ms, rate.count, rate.last_ms - base_ms] for key, rate in self._rates.items()]
-        return [self._swept_us, rates, [[fold.since_us, fold.count, to_builtins(fold.last)] for fold in self._folds.values()]]
-
-    def fill(self, packed: list[Any]) -> None:
-        """Take over what :meth:`pack` returned."""
-        self._swept_us, rates, folds = packed
-        base_ms = self._swept_us // 1_000
-        self._rates = {key: _Rate(base_ms + since_ms, count, base_ms + last_ms) for key, since_ms, count, last_ms in rates}
-        for since_us, count, values in folds:
-            event = convert(values, KINDS[values["kind"]])
-            assert isinstance(event, MemberEvent)
-            self._folds[_key(event)] = _Fold(since_us, count, event)
+        rates = [(key, rate.since_ms - base_ms, rate.count, rate.last_ms - base_ms) for key, rate in self._rates.items()]
+        return StoredEvents(self._swept_us, rates, list(self._folds.values()))
 
     def _is_too_fast(self, key: _Key, at_us: int) -> bool:
         number = crc32("\x00".join(key).encode(errors="surrogatepass"))
@@ -129,11 +128,11 @@ class EventLog:
         self._events += (_folded(fold) for fold in sorted(folds, key=lambda fold: fold.last.at_us))
 
 
-def _key(event: MemberEvent) -> _Key:
+def _key(event: AnyMemberEvent) -> _Key:
     """Return what events are counted by."""
     member = event.instance_id or event.member_id or f"{event.client_id} {event.client_address}"
     return event.cluster, event.group, event.kind, member
 
 
-def _folded(fold: _Fold) -> MemberEvent:
+def _folded(fold: _Fold) -> AnyMemberEvent:
     return fold.last if fold.count == 1 else replace(fold.last, count=fold.count, since_us=fold.since_us)

@@ -382,6 +382,22 @@ class RebalanceFinished(GroupEvent, frozen=True, kw_only=True):
         return None if self.cost_us is None else self.cost_us / 1_000_000
 
 
+AnyMemberEvent: TypeAlias = (
+    MemberToldToRejoin
+    | MemberJoined
+    | MemberSynced
+    | MemberServed
+    | MemberToldToGiveUp
+    | GaveUp
+    | MemberLeft
+    | MemberAway
+    | MemberReplaced
+    | MemberDropped
+    | MemberFenced
+    | SessionOver
+    | ConnectionClosed
+)
+
 KINDS: Final = {
     str(one.__struct_config__.tag): one
     for one in (*GroupEvent.__subclasses__(), *MemberEvent.__subclasses__())

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
+from coordinator_model.event_log import StoredEvents
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
@@ -233,7 +234,7 @@ class PartitionState(Stored):
     changed: list[GroupKey] = []
     waiting: list[MirrorRecord] = []  #: heartbeats whose response will show the type of their group
     facts: ClusterFacts = field(default_factory=ClusterFacts)
-    events: list[Any] = []
+    events: StoredEvents = field(default_factory=StoredEvents)
 
 
 class _Snapshot(Stored):

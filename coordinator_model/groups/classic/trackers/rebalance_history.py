@@ -7,7 +7,6 @@ remains a member*: the coordinator does not read from a connection that waits, s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.events import (
@@ -32,6 +31,7 @@ from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.rebalance import LONG_US, MINUTE_US, NOBODY_SEEN, Starter
 from coordinator_model.groups.records import AbandonedRequest, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     FIND_COORDINATOR,
@@ -93,9 +93,8 @@ class NotRecovered(NamedTuple):
     patience_us: int
 
 
-@dataclass(slots=True)
-class RebalanceHistory:
-    """Rebalances of one group."""
+class RebalanceHistory(Stored):
+    """Who begins the rebalances of one group, and how long it is not Stable."""
 
     generation: int | None = None  #: the newest one recorded
     trigger: Starter | None = None  #: of the next generation
@@ -103,11 +102,9 @@ class RebalanceHistory:
     busy_since_us: int | None = None  #: outside Stable since then, as far as proven
     counted_us: int = 0  #: time outside Stable is counted up to here
     birth_us: int | None = None  #: effective time of the first JoinGroup of generation 1
-    unsynced: dict[str, int] = field(default_factory=dict)  #: member id → generations that it joined without a SyncGroup in between
-    topic_sets: dict[str, tuple[tuple[int, bytes], ...]] = field(default_factory=dict)  #: member id → (time, digest) of each change
-    nameless: dict[str, AbandonedRequest] = field(
-        default_factory=dict
-    )  #: group instance id → a first JoinGroup whose connection ended
+    unsynced: dict[str, int] = {}  #: member id → generations that it joined without a SyncGroup in between
+    topic_sets: dict[str, tuple[tuple[int, bytes], ...]] = {}  #: member id → (time, digest) of each change
+    nameless: dict[str, AbandonedRequest] = {}  #: group instance id → a first JoinGroup whose connection ended
     incarnation: int = 1
     moved_us: int | None = None  #: when the coordinator last went away, until a client is accepted again
     tried_us: tuple[int, int] = (0, 0)  #: first and last time at which known clients looked for it, without a long pause
