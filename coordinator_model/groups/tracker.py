@@ -21,7 +21,7 @@ NOTHING: tuple[Event, ...] = ()
 
 
 class Tracker(Protocol):
-    """A dataclass with slots, whose fields are stored in the snapshot."""
+    """State of a group beside what all its trackers share (:class:`~coordinator_model.stored.Stored`)."""
 
     def on_request(self, group: Any, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """Process a request; return its events. ``body`` is the decoded message."""
