@@ -185,8 +185,8 @@ def unpack_record(*, partition: int, offset: int, key: bytes | None, value: byte
         record = _decode(envelope)  # type: ignore[arg-type]  # None is refused
     except _BAD_BYTES:
         record = _from_map(_read_map(envelope))
-    has_all = record.at_us and record.correlation_id and record.exchange >= 0 <= record.api_key and record.api_version >= 0
-    if record.partition != FORMAT_VERSION or not (has_all and record.connection):
+    has_all = record.at_us and record.connection and record.correlation_id and record.kind is not Kind.OTHER
+    if record.partition != FORMAT_VERSION or not has_all or min(record.exchange, record.api_key, record.api_version) < 0:
         _check_keys(_read_map(envelope), record.kind)  # what has its default may be missing
     record.partition, record.offset, record.frame = partition, offset, value or b""
     try:

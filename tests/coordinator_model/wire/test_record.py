@@ -81,7 +81,7 @@ def test_a_client_id_may_be_null():
         (packb(FRAME_FIELDS | {"cid": 5}), "envelope field 'cid' is int, not str"),
         (packb(FRAME_FIELDS | {"br": 1.5}), "envelope field 'br' is float, not str"),
         (packb({"v": 1, "k": "tick"}), "envelope lacks 'at'"),
-        *[(packb({k: v for k, v in FRAME_FIELDS.items() if k != key}), f"envelope lacks {key!r}") for key in ("cn", "sq", "api", "ver", "cor")],
+        *[(packb({k: v for k, v in FRAME_FIELDS.items() if k != key}), f"envelope lacks {key!r}") for key in ("k", "cn", "sq", "api", "ver", "cor")],
     ],
 )  # fmt: skip
 def test_what_is_refused(envelope, sentence):
