@@ -137,7 +137,7 @@ def make_fixture() -> None:
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
         story = Story(broker)
         story.tell(TOLD[:FIRST])
-        monitor = monitor_of(Path(folder), broker).start()
+        monitor = monitor_of(Path(folder), broker, lanes=1).start()
         try:
             monitor.wait_until_read(story.ends)
             assert monitor.stop() == 0
