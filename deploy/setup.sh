@@ -74,7 +74,7 @@ else
     lock=.venv/without-spark.lock
     awk '/^[^ #]/ { skips = /^(pyspark|py4j)==/ } !skips' requirements.lock >$lock
 fi
-.venv/bin/python -m pip install --disable-pip-version-check --require-hashes --no-deps --quiet --progress-bar on -r "$lock" &
+.venv/bin/python -m pip install --disable-pip-version-check --require-hashes --no-deps --no-compile --quiet --progress-bar on -r "$lock" &
 pip=$!
 trap 'kill $pip 2>/dev/null || true' INT TERM
 # pip says nothing while it builds pyspark's wheel: show that it lives.
@@ -84,6 +84,7 @@ while kill -0 $pip 2>/dev/null; do
 done
 echo
 wait $pip || fail "The locked dependencies could not be installed; the lines above say which. Is the package index reachable?"
+.venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true # on all cores, which pip does not; some templates are no Python
 .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 
 touch .venv/.tools
