@@ -128,7 +128,7 @@ class Admissions:
 
 def _taken_for(held: str, asked: MirrorRecord, body: Any) -> str | None:
     """Return the type of a group of which nothing else is known, for which a client takes it that is not let in."""
-    if held or body.error_code in refused_joins.PASSING | refused_joins.TOLD_ELSEWHERE:
+    if held or body.error_code in refused_joins.PASSING | refused_joins.REPORTED_ELSEWHERE:
         return None
     request: Any = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
     return _SHOWS[asked.api_key] if request.member_epoch == JOIN_EPOCH else None

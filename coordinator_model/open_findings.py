@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
-from coordinator_model.groups.records import NOBODY, ClientInfo
+from coordinator_model.groups.records import NO_CLIENT, ClientInfo
 from coordinator_model.rules.base import Breach, Due, Rule, TimerRule
 from coordinator_model.stored import Stored
 from coordinator_model.wording import afterwards, begin
@@ -73,7 +73,7 @@ class OpenFindings:
                 breach.generation,
                 breach.member_id,
                 breach.instance_id,
-                breach.actor or NOBODY,
+                breach.actor or NO_CLIENT,
                 breach.summary,
                 breach.observed,
                 breach.evidence,
@@ -89,7 +89,7 @@ class OpenFindings:
         if severity.rank >= known.severity.rank:  # a milder one would not bear out the severity that the finding has
             known.severity = severity
             known.summary, known.observed, known.generation = breach.summary, breach.observed, breach.generation
-            known.member_id, known.instance_id, known.actor = breach.member_id, breach.instance_id, breach.actor or NOBODY
+            known.member_id, known.instance_id, known.actor = breach.member_id, breach.instance_id, breach.actor or NO_CLIENT
             known.evidence = _merge(known.evidence, breach.evidence)
             known.blame, known.action = breach.blame or rule.blame, breach.action
         if known.published and (worse or known.count.bit_count() == 1):  # at each power of two, which bounds the updates of a flood

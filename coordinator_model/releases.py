@@ -67,7 +67,7 @@ class BrokerVersion(NamedTuple):
 
     release: Release = (0, 9)
 
-    def heard(self, api_key: int, api_version: int) -> BrokerVersion:
+    def answered(self, api_key: int, api_version: int) -> BrokerVersion:
         """Return what is known after the broker answered this version."""
         release = first_release(api_key, api_version)
         return BrokerVersion(release) if release > self.release else self

@@ -10,7 +10,7 @@ from coordinator_model import known_defects
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.group import GroupModel, may_explain
-from coordinator_model.groups.records import NOBODY, AnyMember
+from coordinator_model.groups.records import NO_CLIENT, AnyMember
 from coordinator_model.groups.tracker import Event
 from coordinator_model.known_defects import Shown, Software
 from coordinator_model.open_findings import OpenFindings
@@ -191,7 +191,7 @@ class PartitionFindings:
 
 def _known_defects(rule: Rule, breach: Breach, group: GroupModel[Any], member: AnyMember | None) -> str:
     """Return what is known of the software of the member that a breach names, or of all that did it, and of its coordinator's."""
-    actor = breach.actor or (NOBODY if member is None else member.actor)
+    actor = breach.actor or (NO_CLIENT if member is None else member.actor)
     offered = getattr(member, "protocols", ())  # of a member that uses the classic protocol
     shown = Shown(
         tuple(one.frame for one in breach.evidence),

@@ -60,7 +60,7 @@ FLAPS: Final = 4
 HOUR_US: Final = 3_600_000_000
 MOVES_KEPT: Final = 3
 MINUTE_US: Final = 60_000_000
-SAME_SPELL_US: Final = 30_000_000  #: clients that must wait retry within seconds
+SAME_STREAK_US: Final = 30_000_000  #: clients that must wait retry within seconds
 CONNECTIONS_KEPT: Final = 4
 TENURES_KEPT: Final = 3
 ROSTER_KEPT: Final = 64
@@ -91,7 +91,7 @@ class KeepsLoading(NamedTuple):
     """A request was answered COORDINATOR_LOAD_IN_PROGRESS."""
 
     exchange: Exchange
-    spell: ErrorStreak
+    streak: ErrorStreak
 
 
 class SyncWhileLoading(NamedTuple):
@@ -105,7 +105,7 @@ class NotAvailable(NamedTuple):
     """A request was answered COORDINATOR_NOT_AVAILABLE."""
 
     exchange: Exchange
-    spell: ErrorStreak
+    streak: ErrorStreak
 
 
 class InternalError(NamedTuple):
@@ -159,11 +159,11 @@ class CoordinatorChanges(Stored):
     acting: str = ""  #: the broker that acted last
     turns: int = 0  #: how often the acting broker changed, since ``tenures`` began
     tenures: dict[str, CoordinatorTerm] = {}
-    spells: dict[str, ErrorStreak] = {}
+    streaks: dict[str, ErrorStreak] = {}
     full_us: tuple[int, ...] = ()
     persisted: Persisted | None = None
     throttled_until_us: int = 0
-    told_us: int = 0  #: when any Heartbeat was last answered REBALANCE_IN_PROGRESS
+    rejoin_asked_us: int = 0  #: when any Heartbeat was last answered REBALANCE_IN_PROGRESS
     lost: LostCoordinator | None = None  #: the latest
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
@@ -179,7 +179,7 @@ class CoordinatorChanges(Stored):
             group.count_error(exchange.api_key, error)
         events = self.follow(group, exchange, body, errors)
         if REBALANCE_IN_PROGRESS in errors and exchange.api_key == HEARTBEAT:
-            self.told_us = max(self.told_us, exchange.res_us)  # answers to several members may come out of their order
+            self.rejoin_asked_us = max(self.rejoin_asked_us, exchange.res_us)  # answers to several members may be out of order
         if UNKNOWN_SERVER_ERROR in errors:
             events.extend(_internal_error(group, exchange))
         if GROUP_MAX_SIZE_REACHED in errors:
@@ -212,7 +212,7 @@ class CoordinatorChanges(Stored):
             return
         self.tenures = {}
         self.turns = 0
-        self.spells = {}
+        self.streaks = {}
         self.persisted = None
         self.pointed = None
 
@@ -317,20 +317,20 @@ class CoordinatorChanges(Stored):
         events: list[Event] = []
         finding = exchange.api_key == FIND_COORDINATOR
         if COORDINATOR_LOAD_IN_PROGRESS in errors:
-            events.append(KeepsLoading(exchange, self._spell("loading", exchange, COORDINATOR_LOAD_IN_PROGRESS)))
+            events.append(KeepsLoading(exchange, self._streak("loading", exchange, COORDINATOR_LOAD_IN_PROGRESS)))
             if exchange.api_key == SYNC_GROUP:
                 events.append(
-                    SyncWhileLoading(exchange, self._spell("sync while loading", exchange, COORDINATOR_LOAD_IN_PROGRESS).times)
+                    SyncWhileLoading(exchange, self._streak("sync while loading", exchange, COORDINATOR_LOAD_IN_PROGRESS).times)
                 )
         elif not finding:
-            self.spells.pop("loading", None)
+            self.streaks.pop("loading", None)
         if COORDINATOR_NOT_AVAILABLE in errors:
             name = "not found" if finding else "not available"
-            events.append(NotAvailable(exchange, self._spell(name, exchange, COORDINATOR_NOT_AVAILABLE)))
+            events.append(NotAvailable(exchange, self._streak(name, exchange, COORDINATOR_NOT_AVAILABLE)))
         elif not errors & COORDINATOR_MOVES:
-            self.spells.pop("not found", None)
+            self.streaks.pop("not found", None)
             if not finding and 0 in errors:
-                self.spells.pop("not available", None)
+                self.streaks.pop("not available", None)
         if NOT_COORDINATOR in errors and exchange.broker in self.named:
             events.append(self._point(exchange))
         if errors & COORDINATOR_MOVES:
@@ -342,14 +342,14 @@ class CoordinatorChanges(Stored):
         self.full_us = (*(at_us for at_us in self.full_us[-2:] if at_us >= since_us), exchange.res_us)
         return GroupFull(exchange, len(self.full_us))
 
-    def _spell(self, name: str, exchange: Exchange, error: int) -> ErrorStreak:
-        known = self.spells.get(name)
-        if known is None or exchange.res_us - known.last_us > SAME_SPELL_US:
-            spell = ErrorStreak(exchange.res_us, exchange.res_us, 1, response_evidence(exchange, error))
+    def _streak(self, name: str, exchange: Exchange, error: int) -> ErrorStreak:
+        known = self.streaks.get(name)
+        if known is None or exchange.res_us - known.last_us > SAME_STREAK_US:
+            streak = ErrorStreak(exchange.res_us, exchange.res_us, 1, response_evidence(exchange, error))
         else:
-            spell = known._replace(last_us=exchange.res_us, times=known.times + 1)
-        self.spells[name] = spell
-        return spell
+            streak = known._replace(last_us=exchange.res_us, times=known.times + 1)
+        self.streaks[name] = streak
+        return streak
 
     def _point(self, exchange: Exchange) -> PointedWrong:
         frame = response_evidence(exchange, NOT_COORDINATOR)
@@ -463,7 +463,7 @@ def _same_life(group: GroupData, exchange: Exchange, persisted: Persisted) -> bo
     )
 
 
-def heard(group: GroupData) -> Iterator[tuple[Member, int]]:
+def proven_heartbeats(group: GroupData) -> Iterator[tuple[Member, int]]:
     """Yield present members whose last Heartbeat proved them members, with the capture time of its request."""
     waiting = {exchange.member_id for exchange in group.open.values() if exchange.api_key == HEARTBEAT}
     for member in group.present_members():

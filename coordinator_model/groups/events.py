@@ -87,7 +87,7 @@ class FellSilent(NamedTuple):
     is_logged: bool = False  #: the broker's log says so
 
 
-class ToldToRejoin(NamedTuple):
+class RejoinAsked(NamedTuple):
     """A Heartbeat was answered REBALANCE_IN_PROGRESS while no JoinGroup or SyncGroup of its member was open."""
 
     exchange: Exchange
@@ -108,7 +108,7 @@ class Contradicted(NamedTuple):
     """A response shows that an earlier refusal was wrong, because nothing had changed that justified it."""
 
     exchange: Exchange
-    doubt: SuspectedRefusal
+    refusal: SuspectedRefusal
     shown_by: str  #: id of the member whose success, or entry in the member list, shows it
 
 

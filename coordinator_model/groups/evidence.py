@@ -62,11 +62,11 @@ def exchange_evidence(exchange: Exchange) -> tuple[Evidence, Evidence]:
 
 
 def _particulars(exchange: Exchange) -> str:
-    return _said_by(exchange.member_id, exchange.instance_id, exchange.generation)
+    return _words(exchange.member_id, exchange.instance_id, exchange.generation)
 
 
 @lru_cache(maxsize=4_096)  # the same for every frame of a member
-def _said_by(member_id: str, instance_id: str | None, generation: int) -> str:
+def _words(member_id: str, instance_id: str | None, generation: int) -> str:
     parts = []
     if member_id:
         parts.append(f" member {member_id}")

@@ -275,8 +275,8 @@ class GroupModel(Group[M]):
         line.outstanding += 1
         self.open[exchange.key] = exchange
         member = self.members.get(exchange.member_id)
-        if member is not None and self.asks_steadily(exchange, member):
-            return self.ask_steadily(exchange, member)
+        if member is not None and self.is_unchanged_request(exchange, member):
+            return self.on_unchanged_request(exchange, member)
         self.slow_changed = True
         note_late(self, exchange, record.at_us)
         return self.on_request(exchange, member, body)
@@ -294,9 +294,9 @@ class GroupModel(Group[M]):
         exchange.res_us, exchange.response_offset = record.at_us, record.offset
         member = self.members.get(exchange.member_id)
         is_own = correlation_id == exchange.correlation_id
-        if is_own and member is not None and self.is_steady(exchange, member, body):
+        if is_own and member is not None and self.is_unchanged_response(exchange, member, body):
             line.last_response_us = record.at_us
-            self.answer_steadily(exchange, member)
+            self.on_unchanged_response(exchange, member)
             return NOTHING
         self.slow_changed = True
         if not is_own:
@@ -319,19 +319,19 @@ class GroupModel(Group[M]):
 
     # The steady exit: what says and shows nothing new. All else marks the slow part of the group.
 
-    def asks_steadily(self, exchange: Exchange, member: M) -> bool:
+    def is_unchanged_request(self, exchange: Exchange, member: M) -> bool:
         """Return True if a request says nothing new: only the times of its member change then."""
         raise NotImplementedError
 
-    def ask_steadily(self, exchange: Exchange, member: M) -> tuple[Event, ...]:
+    def on_unchanged_request(self, exchange: Exchange, member: M) -> tuple[Event, ...]:
         """Process a request that says nothing new."""
         raise NotImplementedError
 
-    def is_steady(self, exchange: Exchange, member: M, body: Any) -> bool:
+    def is_unchanged_response(self, exchange: Exchange, member: M, body: Any) -> bool:
         """Return True if a response shows nothing new, and nothing was open that it could settle."""
         raise NotImplementedError
 
-    def answer_steadily(self, exchange: Exchange, member: M) -> None:
+    def on_unchanged_response(self, exchange: Exchange, member: M) -> None:
         """Process a response that shows nothing new."""
         raise NotImplementedError
 

@@ -66,7 +66,7 @@ def carry_over(old: GroupModel[Any], new: GroupModel[Any], at_us: int, member_id
     new.errors = old.errors
     if isinstance(old, ClassicGroupModel) and isinstance(new, EpochGroup):
         _to_epochs(old, new, at_us)
-        new.rebalances.in_sight = False if watched else None
+        new.rebalances.members_known = False if watched else None
     elif isinstance(old, EpochGroup) and isinstance(new, ClassicGroupModel):
         _to_classic(old, new)
     if not watched:
@@ -145,7 +145,7 @@ def _to_classic(old: EpochGroup, new: ClassicGroupModel) -> None:
             rebalance_timeout_ms=known.rebalance_timeout_ms,
         )
         member.last_frame_us, member.last_api = known.last_frame_us, known.last_api
-    new.rebalances.in_sight = False
+    new.rebalances.members_known = False
     _carry_requests(old, new)
     for exchange in new.open.values():
         if exchange.api_key == JOIN_GROUP and exchange.member_id in new.members:

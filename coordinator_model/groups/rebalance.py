@@ -33,7 +33,7 @@ from coordinator_model.events import (
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import event_evidence
 from coordinator_model.groups.group import Group
-from coordinator_model.groups.records import NOBODY, AnyMember, ClientInfo, Exchange, Member
+from coordinator_model.groups.records import NO_CLIENT, AnyMember, ClientInfo, Exchange, Member
 from coordinator_model.stored import Stored
 from coordinator_model.wire import API_NAMES, error_name
 
@@ -46,7 +46,7 @@ LEAST_WAIT_MS: Final = 100
 MINUTE_US: Final = 60_000_000
 LONG_US: Final = 15 * MINUTE_US  #: how far back rebalances are compared
 REBALANCES_KEPT: Final = 20
-UNMOVED_KEPT: Final = 12
+NO_OPS_KEPT: Final = 12
 
 _NAMED: Final = 10
 
@@ -172,7 +172,7 @@ class Starter(NamedTuple):
         return self.instance_id or (self.actor.client_id if not self.shared else None) or self.member_id
 
 
-NOBODY_SEEN: Final = Starter(NOT_SEEN, "", None, NOBODY, True, "", None)
+NO_STARTER: Final = Starter(NOT_SEEN, "", None, NO_CLIENT, True, "", None)
 
 
 class Rebalance(Stored):
@@ -192,7 +192,7 @@ class Rebalance(Stored):
     reason: str = ""  #: of the client that began it
     frame: Evidence | None = None  #: that began it
     # Of a classic group:
-    starter: Starter = NOBODY_SEEN  #: as known when its generation was complete
+    starter: Starter = NO_STARTER  #: as known when its generation was complete
     interrupts: bool = False  #: the group had members before
     also: tuple[Starter, ...] = ()  #: others that would have begun it, had it not begun
     closed: int = 0  #: clients that had just lost a connection when it began
@@ -201,7 +201,7 @@ class Rebalance(Stored):
     size: int = 0  #: members that took part
     stayed: int = 0  #: partitions
     lost_us: int = 0  #: for how long members consumed nothing, added up
-    unmoved: bool = False  #: the same members had the same partitions as before
+    is_no_op: bool = False  #: the same members had the same partitions as before
 
     @property
     def client(self) -> str:
@@ -231,7 +231,7 @@ class Recorder(Stored):
 
     current: Rebalance | None = None
     lost: dict[str, MemberProgress] = {}  #: holder → one that ceased to be a member and did not leave
-    in_sight: bool | None = None  #: whether the membership is known; None if it never was
+    members_known: bool | None = None  #: whether the membership is known; None if it never was
     costs: dict[str, Cost] = {}  #: by cause, of all rebalances that are over
     over: tuple[Rebalance, ...] = ()  #: of a classic group the latest that are over and led to a generation, oldest first
 
@@ -244,11 +244,11 @@ class Recorder(Stored):
         return tuple(recent)[REBALANCES_KEPT - 1 :: -1]
 
     @property
-    def unmoved(self) -> tuple[Rebalance, ...]:
+    def no_ops(self) -> tuple[Rebalance, ...]:
         """Return the latest rebalances that moved nothing, oldest first."""
         newest_us = self.over[-1].began_us if self.over else 0
-        row = takewhile(lambda one: one.unmoved and newest_us - one.began_us <= LONG_US, reversed(self.over))
-        return tuple(row)[UNMOVED_KEPT - 1 :: -1]
+        row = takewhile(lambda one: one.is_no_op and newest_us - one.began_us <= LONG_US, reversed(self.over))
+        return tuple(row)[NO_OPS_KEPT - 1 :: -1]
 
     def begin(self, group: Group[Any], begun: Rebalance, idle: Iterable[MemberProgress], shown_by: Exchange | None) -> None:
         """Note that a rebalance has begun.
@@ -330,38 +330,38 @@ class Recorder(Stored):
         )
         return over
 
-    def regain_sight(self, group: Group[Any], exchange: Exchange, known: str) -> None:
+    def regain_members(self, group: Group[Any], exchange: Exchange, known: str) -> None:
         """Note that a response has shown all members, unless they were known before.
 
         :param known: what is known, in words.
         """
-        if self.in_sight or group.learning:
+        if self.members_known or group.learning:
             return
-        if self.in_sight is False:
+        if self.members_known is False:
             self.add(group, SightRegained, exchange.res_us, exchange.key, shown_by=exchange, reason=known)
-        self.in_sight = True
+        self.members_known = True
 
-    def lose_sight(self, group: Group[Any], at_us: int, because: str) -> None:
+    def lose_members(self, group: Group[Any], at_us: int, because: str) -> None:
         """Note that the members are not known any more."""
         self.lost = {}
-        if self.in_sight:
-            self.in_sight = False
+        if self.members_known:
+            self.members_known = False
             self.add(group, SightLost, at_us, (at_us,), reason=because)
 
     def fenced(self, group: Group[Any], exchange: Exchange, who: Identity, error: int, *subject: str) -> None:
         """Add the event of a member's first refusal."""
-        self.tell(group, MemberFenced, exchange, who, *subject, error=error_name(error), api=API_NAMES[exchange.api_key])
+        self.emit(group, MemberFenced, exchange, who, *subject, error=error_name(error), api=API_NAMES[exchange.api_key])
 
     def told_to_rejoin(self, group: Group[Any], exchange: Exchange, who: Identity) -> None:
         """Add the event of a response that tells a member to rejoin."""
-        self.tell(group, MemberToldToRejoin, exchange, who, api=API_NAMES[exchange.api_key])
+        self.emit(group, MemberToldToRejoin, exchange, who, api=API_NAMES[exchange.api_key])
 
     def phase_ended(self, group: Group[Any], exchange: Exchange, current: Rebalance, phase: str, since_us: int) -> None:
         """Add the event of a response that ends the join or sync phase."""
         at_us, subject = exchange.res_us, (phase, *current.subject)
         self.add(group, PhaseEnded, at_us, subject, shown_by=exchange, phase=phase, took_ms=milliseconds(since_us, at_us))
 
-    def tell(
+    def emit(
         self, group: Group[Any], kind: type[MemberEvent], exchange: Exchange, who: Identity, *subject: str, **own: Any
     ) -> None:
         """Add an event of a member that the newest frame of an exchange shows.

@@ -48,7 +48,7 @@ def host_of(address: str) -> str:
     return address.rpartition(":")[0] or address
 
 
-NOBODY: Final = ClientInfo(None, "", "", "")
+NO_CLIENT: Final = ClientInfo(None, "", "", "")
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class ConnectionState:
 
     outstanding: int = 0
     last_response_us: int = 0
-    actor: ClientInfo = NOBODY  #: the client of its last request
+    actor: ClientInfo = NO_CLIENT  #: the client of its last request
 
 
 class Removed(StrEnum):
@@ -71,7 +71,7 @@ class Removed(StrEnum):
     FENCED = "fenced"  #: of a group with epochs: refused as unknown, or at its epoch
     REMOVED = "removed"  #: by a LeaveGroup of somebody else
     NOT_BACK = "did not come back"  #: it was away, and its session ended
-    ASIDE = "aside"  #: a static member is away for a while, and its place is kept (KIP-848, epoch -2)
+    AWAY = "away"  #: a static member is away for a while, and its place is kept (KIP-848, epoch -2)
 
 
 class AnyMember:
@@ -108,7 +108,7 @@ class AnyMember:
     @property
     def keeps_place(self) -> bool:
         """True if nothing shows that the coordinator gave its place up; a static member that is away keeps it."""
-        return self.removed is None or self.removed == Removed.ASIDE
+        return self.removed is None or self.removed == Removed.AWAY
 
 
 REPLACEMENTS_KEPT: Final = 12  #: of a group.instance.id; the same limit applies to its fenced members
@@ -296,7 +296,7 @@ class Member(AnyMember, Stored):
     """One member id, from its first mention until it is dropped."""
 
     id: str
-    actor: ClientInfo = NOBODY
+    actor: ClientInfo = NO_CLIENT
     instance_id: str | None = None
     session_timeout_ms: int | None = None
     rebalance_timeout_ms: int | None = None
@@ -361,7 +361,7 @@ class Generation(Stored):
     sync_done_us: int | None = None  #: first SyncGroup success: from then on the generation is in the log, and survives a failover
     idle: tuple[str, ...] = ()  #: ids of members to which its leader assigned no partition
     unsettled_us: int = 0  #: when a frame or an expired session first showed that another join phase may have begun; 0 if none did
-    told: tuple[str, ...] = ()  #: member ids whose Heartbeat at this generation was answered REBALANCE_IN_PROGRESS: it has ended
+    rejoin_asked: tuple[str, ...] = ()  #: ids of members whose Heartbeat at it was answered REBALANCE_IN_PROGRESS: it has ended
     subscription_bytes: int = 0  #: of all members, as the leader got them; 0 if that was not captured
     assignment_bytes: int = 0  #: of all members, as the leader sent them
     failed_us: int = 0  #: first SyncGroup answered UNKNOWN_SERVER_ERROR: the coordinator could not store the generation

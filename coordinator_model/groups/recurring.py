@@ -226,7 +226,7 @@ class Dropped(NamedTuple):
     phase_us: int  #: how long the join phase had lasted
     member_id: str
     client: str  #: client id and host
-    lives: bool = False  #: it has been refused since
+    alive: bool = False  #: it has been refused since
 
 
 class CameBack(NamedTuple):
@@ -237,7 +237,7 @@ class CameBack(NamedTuple):
     frame: Evidence | None
 
 
-class Untold(Stored):
+class UnaskedDrops(Stored):
     """Members of a classic group that a join phase dropped before any answer showed it to them, and that came back.
 
     A member learns of a join phase from the answer to its next heartbeat. One that is dropped without such an answer and lives sent none
@@ -255,11 +255,11 @@ class Untold(Stored):
         """Note a refusal: its member lives."""
         if self.dropped:
             refused = event.member_id
-            self.dropped = tuple(one._replace(lives=one.lives or one.member_id == refused) for one in self.dropped)
+            self.dropped = tuple(one._replace(alive=one.alive or one.member_id == refused) for one in self.dropped)
 
     def on_joined(self, event: MemberJoined, shown_by: Exchange | None) -> None:
         """Note the join of a new member, which may be the client of one that was dropped."""
-        one = next((one for one in self.dropped if one.lives and one.client == client_of(event)), None)
+        one = next((one for one in self.dropped if one.alive and one.client == client_of(event)), None)
         if one is not None:
             self.dropped = tuple(other for other in self.dropped if other is not one)
             kept = [known for known in self.back if event.at_us - known.back_us <= DROPPED_SPAN_US]
@@ -297,7 +297,7 @@ class Recurring(Stored):
 
     scaling: Scaling = field(default_factory=Scaling)
     overruns: Overruns = field(default_factory=Overruns)
-    untold: Untold = field(default_factory=Untold)
+    unasked_drops: UnaskedDrops = field(default_factory=UnaskedDrops)
     given_up: tuple[GivenUp, ...] = ()  #: oldest first
     hot_joins: HotJoins = field(default_factory=HotJoins)
     config_offsets: ConfigOffsets = field(default_factory=ConfigOffsets)
@@ -314,19 +314,19 @@ class Recurring(Stored):
                 self.scaling.on_left(event, shown_by)
                 self.overruns.on_left(event, shown_by)
             case MemberFenced():
-                self.untold.on_fenced(event)
+                self.unasked_drops.on_fenced(event)
             case RebalanceFinished():
                 self.scaling.on_finished(event)
                 self.overruns.rebalanced_us = event.at_us
             case SightLost():
                 self.scaling.begin_anew(0)
-                self.untold.dropped = self.untold.back = ()
+                self.unasked_drops.dropped = self.unasked_drops.back = ()
 
     def _joined(self, event: MemberJoined, shown_by: Exchange | None) -> None:
         self.overruns.on_joined(event, shown_by)
         if event.new:
             self.scaling.joined = self.scaling.joined or event_evidence(event, shown_by, "asks to join")
-            self.untold.on_joined(event, shown_by)
+            self.unasked_drops.on_joined(event, shown_by)
         if event.client_id and self.given_up:  # a host alone makes no client known
             client = client_of(event)
             self.given_up = tuple(one._replace(again=True) if one.client == client else one for one in self.given_up)
@@ -348,7 +348,7 @@ class Recurring(Stored):
         return bool(
             self.scaling.cycles
             or self.overruns.of
-            or self.untold.back
+            or self.unasked_drops.back
             or self.given_up
             or self.hot_joins.by_connection
             or self.config_offsets.is_any

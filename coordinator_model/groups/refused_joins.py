@@ -29,7 +29,7 @@ from coordinator_model.wire.constants import (
 PASSING: Final = COORDINATOR_MOVES | {NONE, UNKNOWN_SERVER_ERROR, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID}
 """Answers after which a client asks again and is let in: a coordinator that is elsewhere or fails, and steps of joining."""
 
-TOLD_ELSEWHERE: Final = frozenset(
+REPORTED_ELSEWHERE: Final = frozenset(
     {INCONSISTENT_GROUP_PROTOCOL, INVALID_SESSION_TIMEOUT, FENCED_INSTANCE_ID, GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION}
 )
 """Refusals with rules of their own: P-02, T-08, S-01 and S-02, E-10."""
@@ -65,7 +65,7 @@ def note(known: dict[str, RefusedJoin], exchange: Exchange, frame: Evidence, rea
 
     :param known: subject → refusals; changed.
     """
-    if exchange.error in PASSING or exchange.error in TOLD_ELSEWHERE:
+    if exchange.error in PASSING or exchange.error in REPORTED_ELSEWHERE:
         return
     subject = subject_of(exchange)
     before = known.pop(subject, None)

@@ -59,7 +59,7 @@ def wait_for(group: EpochGroupData, member: EpochMember) -> Wait | None:
     if member.proven_us is None or not member.keeps_place:
         return None
     session_us = group.shortest_session_ms(member) * 1_000
-    if member.removed == Removed.ASIDE:
+    if member.removed == Removed.AWAY:
         return Wait(GONE, member, member.holds, member.removed_us, member.accepted_us + session_us) if member.holds else None
     if member.disconnected_us > member.last_frame_us and member.holds:
         return Wait(GONE, member, member.holds, member.disconnected_us, member.accepted_us + session_us)
@@ -67,8 +67,9 @@ def wait_for(group: EpochGroupData, member: EpochMember) -> Wait | None:
         return Wait(
             NOT_GIVEN_UP, member, member.holds, member.rejoin_asked_us, _after(member.rejoin_asked_us, member.rebalance_timeout_ms)
         )
-    if member.pending and member.told_us:
-        return Wait(NOT_GIVEN_UP, member, member.pending, member.told_us, _after(member.told_us, member.told_timeout_ms))
+    if member.pending and member.revoking_us:
+        until_us = _after(member.revoking_us, member.revoking_timeout_ms)
+        return Wait(NOT_GIVEN_UP, member, member.pending, member.revoking_us, until_us)
     if member.epoch is not None and group.epoch is not None and member.epoch < group.epoch:
         return Wait(NOT_TOLD, member, member.holds, group.epoch_us, member.accepted_us + session_us)
     return None
@@ -99,7 +100,7 @@ def sentence(group: EpochGroupData, wait: Wait, named: str, ago: str = "", of: s
         return f"{named} was asked to {asked} {since} and has not; nobody gets it before{ends}"
     ends = "" if wait.until_us is None else f", by default at {clock(wait.until_us)}"
     if wait.kind == GONE:
-        went = "left for a while" if wait.holder.removed == Removed.ASIDE else "lost its connection"
+        went = "left for a while" if wait.holder.removed == Removed.AWAY else "lost its connection"
         return f"{named} {went} {since} and keeps {what}; nobody gets it before that member's session ends{ends}"
     return (
         f"{named} has not been told of epoch {group.epoch}, which began {since}; {what} cannot move before its next heartbeat, or before "

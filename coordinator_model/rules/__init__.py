@@ -25,7 +25,7 @@ MODULES: Final = tuple(
         "standstill",
         "loops",
         "scaling",
-        "unmoved",
+        "no_op_rebalances",
         "hot_loops",
         "connect",
         "sessions",
@@ -74,7 +74,7 @@ def timers_for(group: GroupModel[Any]) -> tuple[TimerRule, ...]:
     if not isinstance(group, ClassicGroupModel):
         return EPOCH_TIMERS
     assignments, over = group.assignments, group.rebalances.over
-    recurrences = group.recurring.is_any or len(over) + 1 >= GENERATIONS or (bool(over) and over[-1].unmoved)
+    recurrences = group.recurring.is_any or len(over) + 1 >= GENERATIONS or (bool(over) and over[-1].is_no_op)
     return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects), recurrences]
 
 

@@ -118,7 +118,7 @@ def C_05(group: ClassicGroup, turns: TookTurns) -> Breach | None:
     )
 
 
-@rule("long load", WARNING, CERTAIN, BROKER, over=lambda group, _: "loading" not in group.coordinator_changes.spells)
+@rule("long load", WARNING, CERTAIN, BROKER, over=lambda group, _: "loading" not in group.coordinator_changes.streaks)
 def C_06(group: ClassicGroup, loading: KeepsLoading) -> Breach | None:
     """The new coordinator is still reading its log: no member can join or commit meanwhile.
 
@@ -128,15 +128,15 @@ def C_06(group: ClassicGroup, loading: KeepsLoading) -> Breach | None:
     Action: Check that __consumer_offsets is compacted (the log cleaner runs) and how large its segments are.
     False alarms: None known.
     """
-    spell, exchange = loading.spell, loading.exchange
-    if spell.lasted_us <= _LOADS_US:
+    streak, exchange = loading.streak, loading.exchange
+    if streak.lasted_us <= _LOADS_US:
         return None
     return Breach(
         "",
-        f"Broker {exchange.broker} has been loading group {group.name} for {seconds(spell.lasted_us)}: no member can join or commit, "
+        f"Broker {exchange.broker} has been loading group {group.name} for {seconds(streak.lasted_us)}: no member can join or commit, "
         "and heartbeats tell nothing.",
-        f"COORDINATOR_LOAD_IN_PROGRESS {spell.times} times over {seconds(spell.lasted_us)}",
-        (spell.frame, response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
+        f"COORDINATOR_LOAD_IN_PROGRESS {streak.times} times over {seconds(streak.lasted_us)}",
+        (streak.frame, response_evidence(exchange, COORDINATOR_LOAD_IN_PROGRESS)),
     )
 
 
@@ -266,7 +266,7 @@ def C_12(group: ClassicGroup, wrong: PointedWrong) -> Breach | None:
     ERROR,
     CERTAIN,
     BROKER,
-    over=lambda group, _: not group.coordinator_changes.spells.keys() & {"not found", "not available"},
+    over=lambda group, _: not group.coordinator_changes.streaks.keys() & {"not found", "not available"},
 )
 def C_13(group: ClassicGroup, unavailable: NotAvailable) -> Breach | None:
     """There is no coordinator for the group, or it cannot write: no member can join, sync or commit.
@@ -278,15 +278,15 @@ def C_13(group: ClassicGroup, unavailable: NotAvailable) -> Breach | None:
         for its replication factor?
     False alarms: A cluster that has just been created.
     """
-    spell, exchange = unavailable.spell, unavailable.exchange
-    if spell.lasted_us <= _UNAVAILABLE_US:
+    streak, exchange = unavailable.streak, unavailable.exchange
+    if streak.lasted_us <= _UNAVAILABLE_US:
         return None
     return Breach(
         "",
-        f"Group {group.name} has had no coordinator for {seconds(spell.lasted_us)}: COORDINATOR_NOT_AVAILABLE, latest from broker "
+        f"Group {group.name} has had no coordinator for {seconds(streak.lasted_us)}: COORDINATOR_NOT_AVAILABLE, latest from broker "
         f"{exchange.broker} to {a_or_an(API_NAMES[exchange.api_key])}.",
-        f"COORDINATOR_NOT_AVAILABLE {spell.times} times over {seconds(spell.lasted_us)}",
-        (spell.frame, response_evidence(exchange, 15)),
+        f"COORDINATOR_NOT_AVAILABLE {streak.times} times over {seconds(streak.lasted_us)}",
+        (streak.frame, response_evidence(exchange, 15)),
     )
 
 

@@ -26,7 +26,7 @@ from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.sessions import died_us, looks_for_coordinator
 from coordinator_model.groups.events import Answered, NewId
 from coordinator_model.groups.evidence import client_text, epoch_exchange_evidence, epoch_request_evidence
-from coordinator_model.groups.sameness import CameBackDead
+from coordinator_model.groups.successors import CameBackDead
 from coordinator_model.rules.base import Breach, captured, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.rules.epochs import end_text

@@ -17,7 +17,7 @@ from coordinator_model.groups.epochs.events import (
     Unlawful,
 )
 from coordinator_model.groups.epochs.positions import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
-from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH
+from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH
 from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence, epoch_response_evidence
 from coordinator_model.groups.records import HeartbeatFacts, Removed
 from coordinator_model.rules.base import Breach, captured, is_refused_no_longer, rule, sender_text, who
@@ -68,9 +68,9 @@ def _did(group: EpochGroupData, unlawful: Unlawful, asked: str) -> str:
         return f"{accepted}, although that member {why} and has not joined since"
     if unlawful.holder is not None:
         return f"{accepted}, although {who(unlawful.holder)} holds its instance id {exchange.instance_id} and lives"
-    if exchange.generation == ASIDE_EPOCH:
+    if exchange.generation == AWAY_EPOCH:
         return f"{accepted}, although that member does not hold instance id {exchange.instance_id}"
-    if unlawful.removed == Removed.ASIDE:
+    if unlawful.removed == Removed.AWAY:
         return f"{accepted}, although that member left for a while and has not joined since"
     return f"{accepted}, although its epoch is {'another' if unlawful.had is None else unlawful.had}"
 

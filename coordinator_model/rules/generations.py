@@ -121,16 +121,16 @@ def G_03(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
     Action: Report it with the frames; look at the broker's log for a coordinator that loaded the group again in place.
     False alarms: None known: a generation that was not written is believed only while a connection lasts.
     """
-    doubt = contradicted.doubt
-    if doubt.error != ILLEGAL_GENERATION:
+    refusal = contradicted.refusal
+    if refusal.error != ILLEGAL_GENERATION:
         return None
     exchange = contradicted.exchange
     return Breach.of_sender(
-        doubt,
-        f"The coordinator {exchange.broker} refused generation {doubt.generation} to {sender_text(doubt)} of group "
+        refusal,
+        f"The coordinator {exchange.broker} refused generation {refusal.generation} to {sender_text(refusal)} of group "
         f"{group.name} as illegal, while it was the group's generation before and after.",
-        f"ILLEGAL_GENERATION at generation {doubt.generation}, between two successes at that generation; {doubt.text}",
-        (*doubt.frames, response_evidence(exchange, 0)),
+        f"ILLEGAL_GENERATION at generation {refusal.generation}, between two successes at that generation; {refusal.text}",
+        (*refusal.frames, response_evidence(exchange, 0)),
     )
 
 
@@ -353,9 +353,9 @@ def G_11(group: ClassicGroup, collided: Collided) -> Breach | None:
 def _all_asked(group: ClassicGroup, _subject: str) -> bool:
     """Return True if all members got REBALANCE_IN_PROGRESS, or the join phase has ended."""
     newest = group.newest_generation
-    if newest is None or not any(join.member_id in newest.told for join in group.waiting_joins()):
+    if newest is None or not any(join.member_id in newest.rejoin_asked for join in group.waiting_joins()):
         return True
-    return all(member.id in newest.told for member in group.present_members())
+    return all(member.id in newest.rejoin_asked for member in group.present_members())
 
 
 @rule("ended generation served", ERROR, CONFIRMED, BROKER, suppressed_by=("C-05",), over=_all_asked, explained=loads_after_all)

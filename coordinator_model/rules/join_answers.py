@@ -11,7 +11,7 @@ from coordinator_model.groups.classic.trackers.plans import is_foreign, same_ins
 from coordinator_model.groups.evidence import exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import JoinFacts, SyncFacts
 from coordinator_model.rules.base import Breach, rule, sender_text, whom
-from coordinator_model.wire.constants import LEADER_TOLD_SINCE
+from coordinator_model.wire.constants import LEADER_NAMED_SINCE
 from coordinator_model.wording import counted
 
 NAMED_AT_MOST = 3
@@ -96,7 +96,7 @@ def P_04(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
     leads = body.member_id == body.leader
     if leads == bool(body.members):
         return None
-    if leads and not exchange.member_id and exchange.instance_id is not None and exchange.api_version < LEADER_TOLD_SINCE:
+    if leads and not exchange.member_id and exchange.instance_id is not None and exchange.api_version < LEADER_NAMED_SINCE:
         return None  # a static member returned: before v9 it gets no member list
     person = f"member {body.member_id} {whom(exchange.actor)}"
     if leads:

@@ -120,7 +120,7 @@ def _due(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: Epo
 
 def _due_by_holder(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember) -> tuple[int, Severity] | None:
     """Return when the join is overdue while a dead member holds the instance id. E-06 reports a live one, E-18 one that is away."""
-    if holder.removed == Removed.ASIDE:
+    if holder.removed == Removed.AWAY:
         return None
     if holder.removed is not None:
         return max(refused.last_us, holder.removed_us + _PATIENCE_US), WARNING

@@ -18,7 +18,7 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
     Settled,
     SubscriptionAlternated,
 )
-from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
+from coordinator_model.groups.classic.trackers.sessions import names_poll_timeout
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.rebalance import LONG_US, MINUTE_US, Rebalance, Starter
 from coordinator_model.rules.base import Breach, admission, captured, first_and_last, is_gone, rule, the_client, who
@@ -157,7 +157,7 @@ def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
 def _polls_too_rarely(row: tuple[Rebalance, ...]) -> bool:
     """Return True if the client says each time that it leaves for its poll interval: T-05 and T-12 report that."""
     left = [rebalance.starter.reason for rebalance in row if rebalance.starter.cause == MEMBER_LEFT]
-    return bool(left) and all(map(tells_of_poll_timeout, left))
+    return bool(left) and all(map(names_poll_timeout, left))
 
 
 def _beside(row: tuple[Rebalance, ...]) -> list[tuple[Starter, int]]:

@@ -25,7 +25,7 @@ from coordinator_model.groups.events import (
 from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.protocol.classic import TABLE, TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import Exchange, host_of
-from coordinator_model.groups.sameness import CameBackDead
+from coordinator_model.groups.successors import CameBackDead
 from coordinator_model.rules.base import Breach, HeldFinding, is_refused_no_longer, rule, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import CHURN, crash_loop, heartbeat_for_another, ids_left_behind
@@ -99,18 +99,18 @@ def M_03(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
     False alarms: Brokers up to 2.2 say so while they unload a group: only versions that newer brokers speak are judged. A wrong
         instance id makes a member unknown: not judged.
     """
-    doubt, exchange = contradicted.doubt, contradicted.exchange
-    if doubt.error != UNKNOWN_MEMBER_ID:
+    refusal, exchange = contradicted.refusal, contradicted.exchange
+    if refusal.error != UNKNOWN_MEMBER_ID:
         return None
-    if contradicted.shown_by == doubt.member_id:
+    if contradicted.shown_by == refusal.member_id:
         shown = "it accepted the same member before and after"
     else:
-        shown = f"generation {doubt.generation}, which it was a member of, went on unbroken"
+        shown = f"generation {refusal.generation}, which it was a member of, went on unbroken"
     return Breach.of_sender(
-        doubt,
-        f"The coordinator {exchange.broker} denied knowing {sender_text(doubt)} of group {group.name}, although {shown}.",
-        f"UNKNOWN_MEMBER_ID to a member of generation {doubt.generation}, and then a success of {contradicted.shown_by}; {doubt.text}",
-        (*doubt.frames, response_evidence(exchange, 0)),
+        refusal,
+        f"The coordinator {exchange.broker} denied knowing {sender_text(refusal)} of group {group.name}, although {shown}.",
+        f"UNKNOWN_MEMBER_ID to a member of generation {refusal.generation}, and then a success of {contradicted.shown_by}; {refusal.text}",
+        (*refusal.frames, response_evidence(exchange, 0)),
     )
 
 

@@ -13,7 +13,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.descriptions import DescribedOtherwise
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange
+from coordinator_model.groups.records import NO_CLIENT, ClientInfo, Exchange
 from coordinator_model.rules.base import Breach, Due, Rule, rule, the_client, timer_rule, whom
 from coordinator_model.wire import API_NAMES, may_be_an_error, supported_versions
 from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
@@ -325,4 +325,4 @@ def _not_captured(
 
 def _is_unseen(group: ClassicGroup, member_id: str) -> bool:
     member = group.members.get(member_id)
-    return member is not None and member.actor == NOBODY and not member.last_frame and member.removed is None
+    return member is not None and member.actor == NO_CLIENT and not member.last_frame and member.removed is None

@@ -12,7 +12,7 @@ from typing import Final
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import Verdict
-from coordinator_model.groups.classic.trackers.commits import SimpleCommit, lived_through
+from coordinator_model.groups.classic.trackers.commits import SimpleCommit, member_throughout
 from coordinator_model.groups.classic.trackers.offsets import (
     CommitRefused,
     CommitRejected,
@@ -190,7 +190,7 @@ def O_04(group: ClassicGroup) -> Iterator[Due]:
         if not _is_past(group, commit):
             yield Due(commit.last_us, committer, WARNING, _turned_away(group, committer, commit))
     for committer, commit in group.offsets.let_in.items():
-        member = lived_through(group, commit)
+        member = member_throughout(group, commit)
         if member is not None and not _is_past(group, commit):
             yield Due(commit.last_us, committer, ERROR, _let_in(group, committer, commit, member))
 

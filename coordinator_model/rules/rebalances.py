@@ -9,7 +9,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_history import NotRecovered
 from coordinator_model.groups.classic.trackers.sessions import has_come_again, held_joins
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.events import Refused, ToldToRejoin
+from coordinator_model.groups.events import Refused, RejoinAsked
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId
 from coordinator_model.rules.base import (
@@ -105,7 +105,7 @@ def _rejoined(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
 
 
 @rule("heartbeats but never rejoins", ERROR, CONFIRMED, CLIENT, over=_rejoined, also=(does_not_rejoin,))
-def R_08(group: ClassicGroup, asked: ToldToRejoin) -> Breach | None:
+def R_08(group: ClassicGroup, asked: RejoinAsked) -> Breach | None:
     """A member's heartbeat thread lives while its poll loop does not: everybody waits for it until it is dropped.
 
     Condition: The member's heartbeats were answered REBALANCE_IN_PROGRESS for more than half of its rebalance timeout (warning;

@@ -43,7 +43,7 @@ _DEAD = 2  #: dead members that keep partitions; one alone is a crash, whose wai
 
 def _warned_us(member: EpochMember) -> int:
     """Return when half of the time is over that a member has to give up what it was asked to."""
-    return member.told_us + (member.told_timeout_ms or 0) * 500
+    return member.revoking_us + (member.revoking_timeout_ms or 0) * 500
 
 
 def waiting_members(group: EpochGroupData, holder: EpochMember) -> list[EpochMember]:
@@ -159,11 +159,11 @@ def R_14(group: EpochGroupData) -> Iterator[Due]:
     False alarms: None known. Where the timeout was not seen, the rule rests.
     """
     for member in group.present_members():
-        timeout_ms = member.told_timeout_ms
-        if not member.pending or not member.told_us or timeout_ms is None:
+        timeout_ms = member.revoking_timeout_ms
+        if not member.pending or not member.revoking_us or timeout_ms is None:
             continue
         timeout_us = timeout_ms * 1_000
-        until_us = member.told_us + timeout_us
+        until_us = member.revoking_us + timeout_us
         half_us = _warned_us(member)
         yield Due(
             half_us,
@@ -183,14 +183,14 @@ def R_14(group: EpochGroupData) -> Iterator[Due]:
 
 def _withheld(group: EpochGroupData, member: EpochMember, now_us: int, until_us: int) -> Breach:
     victims = waiting_members(group, member)
-    wait = Wait(NOT_GIVEN_UP, member, member.pending, member.told_us, until_us)
+    wait = Wait(NOT_GIVEN_UP, member, member.pending, member.revoking_us, until_us)
     waiting = f"; {len(victims)} {plural(len(victims), 'member')} may wait for it" if victims else ""
     return Breach.of_member(
         member,
-        sentence(group, wait, begin(who(member)), f"{seconds(now_us - member.told_us)} ago", f" of group {group.name}")
+        sentence(group, wait, begin(who(member)), f"{seconds(now_us - member.revoking_us)} ago", f" of group {group.name}")
         + f"{waiting}.",
-        f"told at {clock(member.told_us)} at epoch {member.epoch}, not acknowledged",
-        _revocation_frames(member),
+        f"told at {clock(member.revoking_us)} at epoch {member.epoch}, not acknowledged",
+        _revoking_frames(member),
         generation=member.epoch,
     )
 
@@ -205,15 +205,15 @@ def _not_removed(group: EpochGroupData, member: EpochMember, until_us: int) -> B
     )
 
 
-def _revocation_frames(member: EpochMember) -> tuple[Evidence, ...]:
-    return captured(member.told_frame)
+def _revoking_frames(member: EpochMember) -> tuple[Evidence, ...]:
+    return captured(member.revoking_frame)
 
 
 def _starving(group: EpochGroupData) -> Iterator[Due]:
-    holders = [member for member in group.present_members() if member.pending and member.told_us and member.told_timeout_ms]
+    holders = [member for member in group.present_members() if member.pending and member.revoking_us and member.revoking_timeout_ms]
     if not holders:
         return
-    longest_ms = max((member.told_timeout_ms or 0 for member in holders), default=0)
+    longest_ms = max((member.revoking_timeout_ms or 0 for member in holders), default=0)
     if not longest_ms:
         return
     for member in group.present_members():

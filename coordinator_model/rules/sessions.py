@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.handlers.comebacks import goes_on_as_another, looks_for_coordinator
+from coordinator_model.groups.classic.handlers.restarts import goes_on_as_another, looks_for_coordinator
 from coordinator_model.groups.classic.trackers.sessions import (
     SLOW_TIMES,
     USUAL_INTERVAL_US,

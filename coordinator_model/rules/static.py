@@ -14,7 +14,7 @@ from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.events import Contradicted, FenceIgnored, Inconsistent, LeftByItself, Needless, Replaced, Returned
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, JoinFacts, Member, Removed, StaticMember, host_of
+from coordinator_model.groups.records import NO_CLIENT, ClientInfo, Exchange, JoinFacts, Member, Removed, StaticMember, host_of
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, admission, rule, sender_text, timer_rule, who, whom
 from coordinator_model.rules.epoch_checks import (
     GOES_ON_US,
@@ -73,7 +73,7 @@ def S_01(group: ClassicGroup, replaced: Replaced) -> Breach | None:
     if len(recent) < 3 or len(fenced) < 2:
         return None
     loser = group.members.get(replaced.old_member_id)
-    before = loser.actor if loser is not None else NOBODY
+    before = loser.actor if loser is not None else NO_CLIENT
     return _duplicate(group, exchange, instance, before, f"changed hands {len(recent)} times within two session timeouts")
 
 
@@ -312,20 +312,20 @@ def S_09(group: ClassicGroup, contradicted: Contradicted) -> Breach | None:
         moment, and report them.
     False alarms: A replacement that could not be written is undone: not judged while one was asked for.
     """
-    doubt, exchange = contradicted.doubt, contradicted.exchange
-    if doubt.error != FENCED_INSTANCE_ID:
+    refusal, exchange = contradicted.refusal, contradicted.exchange
+    if refusal.error != FENCED_INSTANCE_ID:
         return None
-    if contradicted.shown_by == doubt.member_id:
+    if contradicted.shown_by == refusal.member_id:
         shown = "nobody took its place: it is still the holder"
     else:
         shown = f"the coordinator holds {contradicted.shown_by} for the holder, whom it had replaced"
     return Breach.of_sender(
-        doubt,
-        f"The coordinator {exchange.broker} fenced {sender_text(doubt)} of group {group.name}, the rightful holder "
-        f"of instance id {doubt.instance_id}; {shown}.",
-        f"FENCED_INSTANCE_ID to the latest holder of {doubt.instance_id}, and then an answer that shows {contradicted.shown_by} as holder; "
-        f"{doubt.text}",
-        (*doubt.frames, response_evidence(exchange, 0)),
+        refusal,
+        f"The coordinator {exchange.broker} fenced {sender_text(refusal)} of group {group.name}, the rightful holder "
+        f"of instance id {refusal.instance_id}; {shown}.",
+        f"FENCED_INSTANCE_ID to the latest holder of {refusal.instance_id}, and then an answer that shows {contradicted.shown_by} as "
+        f"holder; {refusal.text}",
+        (*refusal.frames, response_evidence(exchange, 0)),
     )
 
 

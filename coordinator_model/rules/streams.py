@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, INFO, WARNING, Severity
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored, StreamsJoinRefused
+from coordinator_model.groups.epochs.events import ShutdownAsked, StatusReported, StopIgnored, StreamsJoinRefused
 from coordinator_model.groups.epochs.heartbeat_fields import (
     ASSIGNMENT_DELAYED,
     INCORRECTLY_PARTITIONED_TOPICS,
@@ -51,11 +51,11 @@ _CAUSES: Final = {
 
 
 def _status_over(group: EpochGroupData, name: str) -> bool:
-    return all(_CAUSES[code].name != name for code in group.status_spells if code in _CAUSES)
+    return all(_CAUSES[code].name != name for code in group.status_streaks if code in _CAUSES)
 
 
 @rule("no tasks, with a named cause", ERROR, CERTAIN, CONFIG, over=_status_over)
-def R_19(group: EpochGroupData, reported: StatusTold) -> Breach | None:
+def R_19(group: EpochGroupData, reported: StatusReported) -> Breach | None:
     """A Streams application does nothing, and the coordinator says why.
 
     Condition: Answers to heartbeats of a Streams group have had the same status for a minute: 0 stale topology or 6 missing client
@@ -65,20 +65,20 @@ def R_19(group: EpochGroupData, reported: StatusTold) -> Breach | None:
     Action: Do what the cause says: make the topic named, correct its partitions, stop the old version, set the tags.
     False alarms: A topic that is made later on purpose. Before 4.2 an answer with null ends a status.
     """
-    cause, spell = _CAUSES.get(reported.code), reported.spell
-    if cause is None or spell.last_us - spell.first_us < cause.after_us:
+    cause, streak = _CAUSES.get(reported.code), reported.streak
+    if cause is None or streak.last_us - streak.first_us < cause.after_us:
         return None
-    lasts = seconds(spell.last_us - spell.first_us)
+    lasts = seconds(streak.last_us - streak.first_us)
     detail = f": “{reported.detail}”" if reported.detail else ""
     stale = _stale(group) if reported.code == STALE_TOPOLOGY else []
     gets = "gets" if len(stale) == 1 else "get"
     concerned = f"{some([who(member) for member in stale], _NAMED)} {gets}" if stale else "its members get"
     return Breach(
         cause.name,
-        f"In Streams group {group.name} {cause.text}{detail}; {concerned} no tasks for that since {clock(spell.first_us)}, {lasts} by "
+        f"In Streams group {group.name} {cause.text}{detail}; {concerned} no tasks for that since {clock(streak.first_us)}, {lasts} by "
         "now.",
-        f"status {reported.code} ({cause.name}) in {spell.times} {plural(spell.times, 'answer')} over {lasts}",
-        spell.frames,
+        f"status {reported.code} ({cause.name}) in {streak.times} {plural(streak.times, 'answer')} over {lasts}",
+        streak.frames,
         generation=reported.member.epoch,
         severity=cause.severity,
         **about_one(stale),
@@ -90,7 +90,7 @@ def _stale(group: EpochGroupData) -> list[EpochMember]:
     return [member for member in group.present_members() if any(code == STALE_TOPOLOGY for code, _ in member.statuses)]
 
 
-def _asked_to_stop(group: EpochGroupData, reported: StatusTold) -> Breach | None:
+def _asked_to_stop(group: EpochGroupData, reported: StatusReported) -> Breach | None:
     """Return the breach of a request to stop that was not seen; the answers quote who made it."""
     since_us = reported.exchange.res_us - SHUTDOWN_WINDOW_US
     if reported.code != SHUTDOWN_APPLICATION or any(at_us > since_us for at_us, _ in group.shutdowns):
@@ -99,8 +99,8 @@ def _asked_to_stop(group: EpochGroupData, reported: StatusTold) -> Breach | None
     return Breach(
         "",
         f"The members of Streams group {group.name} are told to stop, at the request of one that was not seen{detail}.",
-        f"status {SHUTDOWN_APPLICATION} (shutdown application) in {reported.spell.times} {plural(reported.spell.times, 'answer')}",
-        reported.spell.frames,
+        f"status {SHUTDOWN_APPLICATION} (shutdown application) in {reported.streak.times} {plural(reported.streak.times, 'answer')}",
+        reported.streak.frames,
         generation=reported.member.epoch,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from coordinator_model.finding import CLIENT, CONFIG, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.trackers.sessions import tells_of_poll_timeout
+from coordinator_model.groups.classic.trackers.sessions import names_poll_timeout
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.recurring import CameBack, GivenUp, Overrun
 from coordinator_model.rules.base import Breach, Due, Matter, captured, first_and_last, timer_rule
@@ -76,7 +76,7 @@ def T_10(group: ClassicGroup) -> Iterator[Due]:
 def _drops(group: ClassicGroup, phase_us: int) -> list[CameBack]:
     """Return members that were dropped at the end of a phase of that length, and were alive."""
     slack_us = group.settings.slack_us(phase_us // 1_000)
-    return [one for one in group.recurring.untold.back if 0.8 * phase_us <= one.dropped.phase_us <= phase_us + slack_us]
+    return [one for one in group.recurring.unasked_drops.back if 0.8 * phase_us <= one.dropped.phase_us <= phase_us + slack_us]
 
 
 @timer_rule("rebalance timeout below heartbeat interval", ERROR, HEURISTIC, CONFIG, matter=Matter.RECURRENCE, quiet_times=5)
@@ -90,7 +90,7 @@ def T_11(group: ClassicGroup) -> Iterator[Due]:
     Action: Raise the rebalance timeout of all members above their session timeout.
     False alarms: Processes that pause for longer than such a short rebalance timeout.
     """
-    if len(group.recurring.untold.back) < _DROPS:
+    if len(group.recurring.unasked_drops.back) < _DROPS:
         return
     timeout_ms, complete = group.rebalance_timeout_ms()
     sessions_ms = [member.session_timeout_ms or 0 for member in group.present_members()]
@@ -134,7 +134,7 @@ def _exceeds(overruns: Sequence[Overrun], timeout_us: int) -> bool:
     if len(last) < _OVERRUNS or not timeout_us:
         return False
     gaps_us = [one.gap_us for one in last]
-    named = all(tells_of_poll_timeout(one.reason) for one in last)
+    named = all(names_poll_timeout(one.reason) for one in last)
     silent = all(not one.reason and one.gap_us <= timeout_us <= one.held_us for one in last)
     return (named or silent) and 5 * (max(gaps_us) - min(gaps_us)) <= timeout_us + max(gaps_us)
 

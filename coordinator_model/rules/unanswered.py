@@ -7,7 +7,7 @@ from typing import Final
 
 from coordinator_model.finding import BROKER, CONFIRMED, ERROR, HEURISTIC
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.coordinator_changes import heard
+from coordinator_model.groups.coordinator_changes import proven_heartbeats
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, Generation
@@ -72,9 +72,9 @@ def _forgotten_since(group: ClassicGroup, newest: Generation, waiting: Exchange)
     early_us = group.settings.slack_us(0) if newest.roster[waiting.member_id] is not None else 0
     if waiting.effective_us < newest.proven_us - early_us and group.members[waiting.member_id].joined != newest.generation:
         return newest.proven_us
-    told_us = group.coordinator_changes.told_us + group.settings.clock_skew_us
-    quiet_us = max(waiting.effective_us + _patience_us(group), told_us)
-    if any(member.joined == newest.generation and last_frame_us_of > quiet_us for member, last_frame_us_of in heard(group)):
+    asked_us = group.coordinator_changes.rejoin_asked_us + group.settings.clock_skew_us
+    quiet_us = max(waiting.effective_us + _patience_us(group), asked_us)
+    if any(member.joined == newest.generation and heartbeat_us > quiet_us for member, heartbeat_us in proven_heartbeats(group)):
         return waiting.effective_us
     return None
 

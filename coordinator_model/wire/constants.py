@@ -68,5 +68,5 @@ NOT_ADMITTED: Final = (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID
 
 # --- versions -----------------------------------------------------------------------------------------------------------------------
 
-LEADER_TOLD_SINCE: Final = 9
+LEADER_NAMED_SINCE: Final = 9
 """JoinGroup: the response to a leader replaced within a generation names it as leader (KIP-814)."""

@@ -24,7 +24,7 @@ import pytest
 from coordinator_model import snapshots, wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding, Status
-from coordinator_model.groups.records import NOBODY, Member
+from coordinator_model.groups.records import NO_CLIENT, Member
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import FORMAT_VERSION, SnapshotError
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
@@ -333,7 +333,7 @@ def test_fields_that_were_appended_later_get_their_defaults() -> None:
     member = Member("m", session_timeout_ms=9_000, rebalance_timeout_ms=8_000, topics=b"\x01")
     row = decode(encode(member))
     assert decode(encode(row), type=Member) == member
-    assert decode(encode(row[: row.index(9_000) + 1]), type=Member) == Member("m", NOBODY, session_timeout_ms=9_000)
+    assert decode(encode(row[: row.index(9_000) + 1]), type=Member) == Member("m", NO_CLIENT, session_timeout_ms=9_000)
 
 
 # ---------------------------------------------------------------------------------------------------- what cannot be read

@@ -31,7 +31,7 @@ class Worker(NamedTuple):
     connection: str  #: of its latest JoinGroup
     session_ms: int
     offset: int  #: up to which it had read by then; -1 if it had read nothing
-    told: int | None = None  #: the offset of the assignment that it has received since
+    sent: int | None = None  #: the offset of the assignment that it has received since
     error: int = 0  #: of the latest assignment
     behind: int = 0  #: JoinGroups in a row whose offset was the same, and below that of the assignment before
     asked: int = 0  #: the offset of the last of those assignments
@@ -44,16 +44,16 @@ class Worker(NamedTuple):
 
     def joins(self, offset: int, at_us: int, frame: Evidence) -> Worker:
         """Return what is known after another JoinGroup."""
-        if self.told is None:
+        if self.sent is None:
             return self  # it asks again, and was assigned nothing in between
-        if offset >= self.told or (self.behind and offset != self.offset):
-            return self._replace(told=None, behind=0, frames=())
+        if offset >= self.sent or (self.behind and offset != self.offset):
+            return self._replace(sent=None, behind=0, frames=())
         if not self.behind:
-            return self._replace(told=None, behind=1, asked=self.told, since_us=at_us, last_us=at_us, gap_us=0, frames=(frame,))
+            return self._replace(sent=None, behind=1, asked=self.sent, since_us=at_us, last_us=at_us, gap_us=0, frames=(frame,))
         return self._replace(
-            told=None,
+            sent=None,
             behind=self.behind + 1,
-            asked=self.told,
+            asked=self.sent,
             last_us=at_us,
             gap_us=max(self.gap_us, at_us - self.last_us),
             frames=(*self.frames[:2], *self.frames[2:][-1:], frame),
@@ -91,7 +91,7 @@ class ConfigOffsets(Stored):
             return
         if any(one.generation > exchange.generation for one in self.workers.values()):  # the group began anew
             self.workers = {known: one._replace(generation=-1) for known, one in self.workers.items()}
-        worker = self.workers[key]._replace(told=found.body.config_offset, error=found.body.error, generation=exchange.generation)
+        worker = self.workers[key]._replace(sent=found.body.config_offset, error=found.body.error, generation=exchange.generation)
         self.workers[key] = worker
         for other_key, other in self.workers.items():
             if other_key != key and worker.url and other.url == worker.url and other.generation == worker.generation:

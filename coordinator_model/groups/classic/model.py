@@ -159,10 +159,10 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
 
     on_request = _on_request
     on_response = _on_response
-    asks_steadily = heartbeat.asks_steadily
-    ask_steadily = heartbeat.ask_steadily
-    is_steady = heartbeat.is_steady
-    answer_steadily = heartbeat.answer_steadily
+    is_unchanged_request = heartbeat.is_unchanged_request
+    on_unchanged_request = heartbeat.on_unchanged_request
+    is_unchanged_response = heartbeat.is_unchanged_response
+    on_unchanged_response = heartbeat.on_unchanged_response
     end_session = ClassicGroup.fell_silent
 
     def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:

@@ -110,12 +110,12 @@ class Positions:
         were not answered. Their connections are open, so the coordinator has not loaded the group again, which would end the phase.
         """
         group, known = self.group, self.group.newest_generation
-        if known is None or not known.told or not group.lasts(known, self.first_us, self.exchange.key[0]):
+        if known is None or not known.rejoin_asked or not group.lasts(known, self.first_us, self.exchange.key[0]):
             return
         waiting = tuple(
             join
             for join in group.waiting_joins()
-            if join.member_id in known.told and are_one(group, join.broker, self.exchange.broker) and not join.queued_behind
+            if join.member_id in known.rejoin_asked and are_one(group, join.broker, self.exchange.broker) and not join.queued_behind
         )
         if len(waiting) >= _WITNESSES:
             proven_us = sorted(join.inv_us for join in waiting)[_WITNESSES - 1]
@@ -211,8 +211,8 @@ class Positions:
                 return None  # it may have held its instance id until then
             if phase == "P" and member.parked_join in self.group.open:
                 return None
-        told = f"that the leader of generation {known.generation} was given" if known.leader else "that the coordinator described"
-        text = f"{self.member_id} is not in the list of {len(known.roster)} {told}"
+        source = f"that the leader of generation {known.generation} was given" if known.leader else "that the coordinator described"
+        text = f"{self.member_id} is not in the list of {len(known.roster)} {source}"
         return Reason(MEMBER, text, (known.proof,))
 
     def _was_replaced(self) -> Reason | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.events import (
     DELETED,
+    MEMBERS_UNKNOWN,
     NEXT_REBALANCE,
     NO_MEMBERS,
     NOT_BEGUN,
@@ -23,7 +24,6 @@ from coordinator_model.events import (
     PARTITIONS_ADDED,
     SERVED,
     SESSION_EXPIRED,
-    SIGHT_LOST,
     ConnectionClosed,
     FramePlace,
     MemberDropped,
@@ -42,7 +42,7 @@ from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, 
 from coordinator_model.groups.evidence import client_named
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.rebalance import (
-    NOBODY_SEEN,
+    NO_STARTER,
     PARTITIONS_KEPT,
     REBALANCES_KEPT,
     Identity,
@@ -54,7 +54,7 @@ from coordinator_model.groups.rebalance import (
     TopicPartition,
     place_of,
 )
-from coordinator_model.groups.records import NOBODY, Exchange, JoinFacts, LeaveFacts, Member, Removed
+from coordinator_model.groups.records import NO_CLIENT, Exchange, JoinFacts, LeaveFacts, Member, Removed
 from coordinator_model.groups.recurring import Dropped
 from coordinator_model.wire.constants import (
     HEARTBEAT,
@@ -103,13 +103,13 @@ class ClassicRebalances(Recorder):
         if exchange.api_key == JOIN_GROUP:
             self._join_answered(group, exchange, body, history)
         elif exchange.error == REBALANCE_IN_PROGRESS:
-            self._told_to_rejoin(group, exchange)
+            self._rejoin_asked(group, exchange)
         elif exchange.api_key == SYNC_GROUP and exchange.error == NONE and exchange.member_id:
             self._served(group, exchange, body, history.finished)
 
     def _begin_if_preparing(self, group: GroupData, exchange: Exchange, starter: Starter | None) -> None:
         if group.state is State.PREPARING and (self.current is None or self.current.generation is not None):
-            self._begin(group, group.state_since_us, exchange.key, starter or NOBODY_SEEN, group.generation, shown_by=exchange)
+            self._begin(group, group.state_since_us, exchange.key, starter or NO_STARTER, group.generation, shown_by=exchange)
 
     def _join_asked(self, group: GroupData, exchange: Exchange) -> None:
         if not exchange.member_id and exchange.instance_id is None and exchange.api_version >= TWO_STEP_JOIN_SINCE:
@@ -123,7 +123,7 @@ class ClassicRebalances(Recorder):
             if progress.joined_us:
                 return  # it waits already
             _note_join(group, progress, exchange)
-        self.tell(group, MemberJoined, exchange, identity, new=_is_new(group, exchange, exchange.member_id))
+        self.emit(group, MemberJoined, exchange, identity, new=_is_new(group, exchange, exchange.member_id))
 
     def _join_answered(self, group: GroupData, exchange: Exchange, body: Any, history: RebalanceHistory) -> None:
         newest, error = group.newest_generation, exchange.error
@@ -142,7 +142,7 @@ class ClassicRebalances(Recorder):
             progress = self.current.progress_of(identity)
             progress.identity = identity
             _note_join(group, progress, exchange)
-        self.regain_sight(group, exchange, f"the members of generation {newest.generation} are known")
+        self.regain_members(group, exchange, f"the members of generation {newest.generation} are known")
         self._end_if_served(group, exchange)
 
     def _sync_asked(self, group: GroupData, exchange: Exchange, history: RebalanceHistory) -> None:
@@ -158,7 +158,7 @@ class ClassicRebalances(Recorder):
             if progress.synced_us:
                 return
             progress.synced_us = exchange.inv_us
-        self.tell(group, MemberSynced, exchange, identity)
+        self.emit(group, MemberSynced, exchange, identity)
 
     def _served(self, group: GroupData, exchange: Exchange, body: Any, finished: Starter) -> None:
         newest, current = group.newest_generation, self.current
@@ -179,10 +179,10 @@ class ClassicRebalances(Recorder):
         elif partitions is not None and self.held_known:
             self.held[identity.holder] = partitions
         shown = None if partitions is None else {topic: sorted(owned) for topic, owned in sorted(partitions.items())}
-        self.tell(group, MemberServed, exchange, identity, partitions=shown)
+        self.emit(group, MemberServed, exchange, identity, partitions=shown)
         self._end_if_served(group, exchange)
 
-    def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
+    def _rejoin_asked(self, group: GroupData, exchange: Exchange) -> None:
         newest, current = group.newest_generation, self.current
         if current is None or current.generation is not None or not exchange.member_id:
             return
@@ -237,7 +237,7 @@ class ClassicRebalances(Recorder):
             self.add(group, MemberDropped, at_us, (member.id,), **identity.named)
             if self.current is not None and not told_us:
                 client = client_named(identity.client_id, identity.address)
-                group.recurring.untold.add(Dropped(at_us, at_us - self.current.began_us, member.id, client))
+                group.recurring.unasked_drops.add(Dropped(at_us, at_us - self.current.began_us, member.id, client))
 
     def on_restored(self, member: Member) -> None:
         """Note that a member that seemed to be gone is still one."""
@@ -249,11 +249,11 @@ class ClassicRebalances(Recorder):
 
     def on_left(self, group: GroupData, exchange: Exchange, member: Member, reason: str) -> None:
         """Note that a LeaveGroup was granted."""
-        self.tell(group, MemberLeft, exchange, Identity.of_member(member), member.id, reason=reason or None)
+        self.emit(group, MemberLeft, exchange, Identity.of_member(member), member.id, reason=reason or None)
 
     def on_replaced(self, group: GroupData, exchange: Exchange, member: Member, by_member_id: str) -> None:
         """Note that a new member id took over the group.instance.id of a member."""
-        self.tell(group, MemberReplaced, exchange, Identity.of_member(member), member.id, replaced_by=by_member_id)
+        self.emit(group, MemberReplaced, exchange, Identity.of_member(member), member.id, replaced_by=by_member_id)
 
     def on_refused(self, group: GroupData, exchange: Exchange, error: int) -> None:
         """Note that a member's first request was refused because it is no member, or not of this generation."""
@@ -272,11 +272,11 @@ class ClassicRebalances(Recorder):
     def on_gap(self, group: GroupData, at_us: int, because: str) -> None:
         """Note that frames are missing or the group moved. Call this before what is known of it is dropped."""
         if self.current is not None:
-            self._end(group, at_us, SIGHT_LOST)
+            self._end(group, at_us, MEMBERS_UNKNOWN)
         self._forget(held_known=False)
-        if self.in_sight and self.over:
-            self.over[-1].unmoved = False  # what followed it was not seen
-        self.lose_sight(group, at_us, because)
+        if self.members_known and self.over:
+            self.over[-1].is_no_op = False  # what followed it was not seen
+        self.lose_members(group, at_us, because)
 
     def _forget(self, *, held_known: bool) -> None:
         self.held, self.gone_us, self.unheld, self.held_known, self.lost = {}, {}, (), held_known, {}
@@ -326,7 +326,7 @@ class ClassicRebalances(Recorder):
         assert current is not None
         if finished.cause != NOT_SEEN and current.cause != SESSION_EXPIRED:  # else who has come back since did not begin it
             current.cause = finished.cause
-            if finished.actor != NOBODY:
+            if finished.actor != NO_CLIENT:
                 current.identity = Identity.of(finished.member_id, finished.instance_id, finished.actor)
         current.generation, current.completed_us = newest.generation, exchange.res_us
         current.starter, current.also, current.interrupts = history.starter, history.others, had_members(group)
@@ -350,10 +350,10 @@ class ClassicRebalances(Recorder):
         waited, assignor = waited_for(group, current, at_us), _assignor_of(group, current)
         self.end(group, at_us, ended, members, assignor=assignor, moved=moved, waited=waited, frame=frame)
         if current.generation is not None:
-            current.unmoved = moved is not None and not moved.moved and moved.stayed > 0 and not changed
+            current.is_no_op = moved is not None and not moved.moved and moved.stayed > 0 and not changed
             current.stayed = moved.stayed if moved is not None else 0
             current.subject, current.members, current.awaited = (), {}, {}
-            if not current.unmoved:
+            if not current.is_no_op:
                 current.frame, current.reason = None, ""
             self.over = (*self.over, current)[-REBALANCES_KEPT:]
 
@@ -401,7 +401,7 @@ def _took_part(group: GroupData, current: Rebalance) -> list[MemberProgress]:
     for id_, instance_id in newest.roster.items():
         known = current.members.get(id_)
         member = group.members.get(id_)
-        actor = member.actor if member is not None else NOBODY
+        actor = member.actor if member is not None else NO_CLIENT
         found.append(known or MemberProgress(Identity.of(id_, instance_id, actor)))
     return found
 

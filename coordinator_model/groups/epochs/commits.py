@@ -39,7 +39,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     events = _refusals(group, exchange, member)
     facts = exchange.facts
     judged = exchange.error or NONE in codes
-    if not judged or not isinstance(facts, EpochCommitFacts) or not exchange.gap_free or _names_nobody(exchange):
+    if not judged or not isinstance(facts, EpochCommitFacts) or not exchange.gap_free or _names_no_member(exchange):
         return events
     if member is None:
         return events + _misjudged(group, exchange, None, settled=True)
@@ -56,7 +56,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     return events + _foreign(group, exchange, member, body)
 
 
-def _names_nobody(exchange: Exchange) -> bool:
+def _names_no_member(exchange: Exchange) -> bool:
     """Return True for a TxnOffsetCommit without ids, which no coordinator checks (before KIP-447 there were none)."""
     return exchange.api_key == TXN_OFFSET_COMMIT and not exchange.member_id and exchange.generation < 0
 

@@ -29,9 +29,9 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     """Process what a response shows of the coordinator, beside what it says to its member."""
     errors = exchange.error_codes or frozenset({exchange.error})
     changes = group.coordinator_changes
-    spells, throttled_until_us = set(changes.spells), changes.throttled_until_us
+    streaks, throttled_until_us = set(changes.streaks), changes.throttled_until_us
     events = changes.follow(group, exchange, body, errors)
-    group.changed = group.changed or spells != set(changes.spells)
+    group.changed = group.changed or streaks != set(changes.streaks)
     if exchange.api_key in _ACTS and 0 in errors and _takes_over(group, exchange):
         events += changes.acted(group, exchange, -1)
     if throttled_until_us <= exchange.inv_us and not body.throttle_time_ms:

@@ -23,7 +23,7 @@ from coordinator_model.groups.epochs.records import (
     EpochMember,
     InstanceUse,
     SessionBounds,
-    StatusSpell,
+    StatusStreak,
     Unseen,
 )
 from coordinator_model.groups.epochs.watched import Watched
@@ -58,7 +58,7 @@ class EpochGroupData(Watched):
     instance_uses: dict[str, InstanceUse] = {}  #: of each group.instance.id that changed hands
     abandoned: dict[str, tuple[int, ...]] = {}  #: client → times at which the session of an id that it left behind ended
     searches: dict[str, int] = {}  #: client → when it last asked for the coordinator, unless it has joined since
-    status_spells: dict[int, StatusSpell] = {}  #: of a Streams group
+    status_streaks: dict[int, StatusStreak] = {}  #: of a Streams group
     shutdowns: tuple[tuple[int, str], ...] = ()  #: (time, member id) of requests to stop the application
     assignor_failures: int = 0  #: in a row
     mixed_since_us: int = 0
@@ -88,7 +88,7 @@ class EpochGroupData(Watched):
             self.state, self.state_since_us = state, at_us
 
     def _state_now(self) -> str:
-        if any(member.removed == Removed.ASIDE for member in self.members.values()):
+        if any(member.removed == Removed.AWAY for member in self.members.values()):
             return RECONCILING  # the coordinator counts it as a member that has not reached the newest epoch
         present = list(self.present_members())
         if not present:
@@ -142,18 +142,18 @@ class EpochGroupData(Watched):
         """Note why a member is one no longer, or is away for a while."""
         was, held, stopped_us = member.removed, member.holds, stopped_us_of(member, why, at_us)
         member.removed, member.removed_us, member.removed_frame = why, at_us, frame
-        member.told_us = 0
-        member.told_frame = None
+        member.revoking_us = 0
+        member.revoking_frame = None
         member.pending = NO_PARTITIONS
         member.heartbeat_us = 0
         member.empty_since_us = 0
         self.stirred_us = at_us
         self.changed = True
         self.doubles = [double for double in self.doubles if double.holder != member.id]
-        if why != Removed.ASIDE:
+        if why != Removed.AWAY:
             member.granted = member.epoch = member.previous = member.ever = member.joined_epoch = None
             self.may_have_raised(why, member.id)
-        if was in {None, Removed.ASIDE} and member.proven_us is not None:
+        if was in {None, Removed.AWAY} and member.proven_us is not None:
             self.rebalances.on_removed(self, member, why, at_us, held=held, stopped_us=stopped_us, frame=frame)
             if why in _EVICTIONS:
                 self.counters.evictions[self.cluster, _EVICTIONS[why]] += 1
@@ -184,8 +184,8 @@ class EpochGroupData(Watched):
                 member.ever = dict.fromkeys(member.ever, 0)  # an older release does not write since when each is assigned
             member.heartbeat_us = 0
             member.rejoin_asked_us = None  # the timer of its JoinGroup is not restored
-            if member.told_us:
-                member.told_us = max(member.told_us, at_us)
+            if member.revoking_us:
+                member.revoking_us = max(member.revoking_us, at_us)
         self.changed = True
 
     def begin_anew(self) -> None:
@@ -197,7 +197,7 @@ class EpochGroupData(Watched):
         self.storm_since_us = self.storm_times = 0
         self.storm_causes = {}
         self.claims = {}
-        self.status_spells = {}
+        self.status_streaks = {}
         self.mixed_since_us = 0
         for member in self.members.values():
             member.gone = False
@@ -216,7 +216,7 @@ class EpochGroupData(Watched):
         self.claims = {}
         self.refused_joins = {}
         self.instance_uses = {}
-        self.status_spells = {}
+        self.status_streaks = {}
         self.assignor_failures = 0
         self.bumps = []
         self.storm_since_us = self.storm_times = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, StatusSpell
+from coordinator_model.groups.epochs.records import Bump, DoubleGrant, EpochMember, InstanceUse, StatusStreak
 from coordinator_model.groups.records import Exchange, Partitions, Refusals, Removed
 
 
@@ -231,14 +231,14 @@ class Migrated(NamedTuple):
     frame: Evidence
 
 
-class StatusTold(NamedTuple):
+class StatusReported(NamedTuple):
     """A member of a Streams group was told why it gets no tasks, or that the application stops."""
 
     exchange: Exchange
     member: EpochMember
     code: int
     detail: str
-    spell: StatusSpell
+    streak: StatusStreak
 
 
 class StreamsJoinRefused(NamedTuple):

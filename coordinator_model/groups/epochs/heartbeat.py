@@ -35,7 +35,7 @@ from coordinator_model.groups.epochs.events import (
 )
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.positions import is_keep_alive, unlawful
-from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
+from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
 from coordinator_model.groups.events import Answered
 from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.protocol.epochs import TABLE
@@ -62,7 +62,7 @@ _TOPOLOGY_REFUSED: Final = TABLE["Z5"].answers
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
-def asks_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:  # noqa: ARG001
+def is_unchanged_request(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:  # noqa: ARG001
     """Return True if a request says nothing new: only the times of its member change then."""
     return (
         exchange.facts == UNCHANGED
@@ -73,8 +73,8 @@ def asks_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember
     )
 
 
-def ask_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
-    """Process a request that says nothing new. It and :func:`answer_steadily` alone leave the slow part of a group as it is."""
+def on_unchanged_request(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
+    """Process a request that says nothing new. It and :func:`on_unchanged_response` alone leave the slow part of a group as it is."""
     events = _paused(group, exchange, member)
     member.heartbeat_us = member.last_frame_us = exchange.inv_us
     member.last_api = exchange.api_key
@@ -82,7 +82,7 @@ def ask_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember)
 
 
 def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
-    events = NOTHING if exchange.facts == UNCHANGED else _said(group, exchange, member)
+    events = NOTHING if exchange.facts == UNCHANGED else _check_facts(group, exchange, member)
     if exchange.generation == JOIN_EPOCH:
         sessions.found_coordinator(group, exchange)
     if member is None:
@@ -103,7 +103,7 @@ def _names_another_instance(exchange: Exchange, member: EpochMember) -> bool:
     return member.present and member.ever is not None and exchange.instance_id not in {None, member.instance_id}
 
 
-def _said(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
+def _check_facts(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:
     """Return what is wrong with the content of a request."""
     facts, asked = exchange.facts, exchange.generation
     assert isinstance(facts, HeartbeatFacts)
@@ -138,10 +138,10 @@ def _others_open(group: EpochGroupData, exchange: Exchange) -> bool:
     )
 
 
-def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> bool:
+def is_unchanged_response(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> bool:
     """Return True if the exchange says nothing new and shows nothing new, and nothing was open that it could settle.
 
-    Only the times of its member change then: see :func:`answer_steadily`.
+    Only the times of its member change then: see :func:`on_unchanged_response`.
     """
     return (
         exchange.api_key == group.traits.api_key
@@ -149,7 +149,7 @@ def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, bo
         and body.member_epoch == member.epoch
         and is_keep_alive(exchange, member)
         and not (member.pending or member.statuses or member.refusals or member.reloaded)
-        and not (group.doubles or group.status_spells or group.assignor_failures)
+        and not (group.doubles or group.status_streaks or group.assignor_failures)
         and exchange.actor == member.actor
         and (body.heartbeat_interval_ms == member.interval_ms or not body.heartbeat_interval_ms)
         and _waits(group, member) == bool(member.empty_since_us)
@@ -160,7 +160,7 @@ def is_steady(group: EpochGroupData, exchange: Exchange, member: EpochMember, bo
         and group.epoch is not None
         and body.member_epoch <= group.epoch
         and body.member_id in {None, exchange.member_id}
-        and group.traits.says_nothing(body)
+        and group.traits.is_unchanged(body)
         and group.rebalances.awaits_nothing(member)
         and not (group.open and _may_matter(group, exchange))
         and not (group.refused_joins and refused_joins.of(group.refused_joins, exchange))
@@ -180,7 +180,7 @@ def _waits(group: EpochGroupData, member: EpochMember) -> bool:
     return member.epoch == group.epoch and member.granted is not None and not member.granted
 
 
-def answer_steadily(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:  # noqa: ARG001
+def on_unchanged_response(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:  # noqa: ARG001
     """Process a success that shows nothing new."""
     member.epoch_us = member.accepted_us = member.proven_us = member.paused_us = exchange.res_us
     member.accepted_asked_us = exchange.inv_us
@@ -200,7 +200,7 @@ def _note_success(group: EpochGroupData, exchange: Exchange, member: EpochMember
     waits = _waits(group, member)
     if waits != bool(member.empty_since_us):
         member.empty_since_us = exchange.res_us if waits else 0
-    answer_steadily(group, exchange, member)
+    on_unchanged_response(group, exchange, member)
 
 
 def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
@@ -371,7 +371,7 @@ def _check_assignment(
 def _left(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> None:
     group.accepted(exchange)
     frame = epoch_response_evidence(exchange)
-    if member is None and exchange.generation == ASIDE_EPOCH and exchange.member_id and exchange.instance_id is not None:
+    if member is None and exchange.generation == AWAY_EPOCH and exchange.member_id and exchange.instance_id is not None:
         member = group.member_of(exchange)  # its instance id is free from here on, and its session ends within one
         member.proven_us = member.accepted_us = exchange.res_us
         group.instances.setdefault(exchange.instance_id, member.id)
@@ -382,8 +382,8 @@ def _left(group: EpochGroupData, exchange: Exchange, member: EpochMember | None)
         if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:
             del group.instances[member.instance_id]
         member.gone = exchange.gap_free and not _others_open(group, exchange)
-    elif exchange.generation == ASIDE_EPOCH:
-        identity.steps_aside(group, exchange, member, frame)
+    elif exchange.generation == AWAY_EPOCH:
+        identity.goes_away(group, exchange, member, frame)
 
 
 def _refused(
@@ -408,7 +408,7 @@ def _refused(
         return NOTHING if malformed else (StreamsJoinRefused(exchange, body.error_message or ""),)
     if member is None:
         return NOTHING
-    if error == INVALID_REQUEST and asked == ASIDE_EPOCH and exchange.instance_id is None and member.instance_id is not None:
+    if error == INVALID_REQUEST and asked == AWAY_EPOCH and exchange.instance_id is None and member.instance_id is not None:
         return (StaticLeaveRefused(exchange, member),)
     if error not in _FENCES and error != FENCED_INSTANCE_ID:
         return NOTHING

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import ShutdownAsked, StatusTold, StopIgnored, SubscriptionFlapped
-from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember, StatusSpell
+from coordinator_model.groups.epochs.events import ShutdownAsked, StatusReported, StopIgnored, SubscriptionFlapped
+from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember, StatusStreak
 from coordinator_model.groups.evidence import epoch_request_evidence, epoch_response_evidence
 from coordinator_model.groups.records import Exchange, HeartbeatFacts
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -54,37 +54,37 @@ def note_statuses(group: EpochGroupData, exchange: Exchange, member: EpochMember
 
 def _ignores_stop(exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
     """Return an event if a member goes on that was told to stop long before it asked."""
-    is_told = any(code == SHUTDOWN_APPLICATION for code, _ in member.statuses)
-    if not is_told or exchange.generation == JOIN_EPOCH or not member.stop_told_us:
-        member.stop_told_us = exchange.res_us if is_told else 0
+    is_asked = any(code == SHUTDOWN_APPLICATION for code, _ in member.statuses)
+    if not is_asked or exchange.generation == JOIN_EPOCH or not member.shutdown_asked_us:
+        member.shutdown_asked_us = exchange.res_us if is_asked else 0
         return NOTHING
-    lasts_us = exchange.inv_us - member.stop_told_us
+    lasts_us = exchange.inv_us - member.shutdown_asked_us
     return (StopIgnored(exchange, member, lasts_us),) if lasts_us > STOPS_WITHIN_US else NOTHING
 
 
 def _take(group: EpochGroupData, exchange: Exchange, member: EpochMember, given: Any) -> tuple[Event, ...]:
-    told = tuple((one.status_code, one.status_detail) for one in given)
+    reported = tuple((one.status_code, one.status_detail) for one in given)
     was_stale = any(code == STALE_TOPOLOGY for code, _ in member.statuses)
-    if told != member.statuses:
-        member.statuses = told
+    if reported != member.statuses:
+        member.statuses = reported
         group.changed = True
-    codes = {code for code, _ in told}
-    for code in group.status_spells.keys() - codes:
+    codes = {code for code, _ in reported}
+    for code in group.status_streaks.keys() - codes:
         if code != STALE_TOPOLOGY or was_stale:  # the others have the newest topology
-            del group.status_spells[code]
+            del group.status_streaks[code]
             group.changed = True
-    return tuple(StatusTold(exchange, member, code, detail, _spell(group, exchange, code)) for code, detail in told)
+    return tuple(StatusReported(exchange, member, code, detail, _streak(group, exchange, code)) for code, detail in reported)
 
 
-def _spell(group: EpochGroupData, exchange: Exchange, code: int) -> StatusSpell:
-    known = group.status_spells.get(code)
+def _streak(group: EpochGroupData, exchange: Exchange, code: int) -> StatusStreak:
+    known = group.status_streaks.get(code)
     at_us, frame = exchange.res_us, epoch_response_evidence(exchange)
     if known is None or at_us - known.last_us > PAUSES_US.get(code, PAUSE_US):
-        spell = StatusSpell(at_us, at_us, 1, (frame,))
+        streak = StatusStreak(at_us, at_us, 1, (frame,))
     else:
-        spell = StatusSpell(known.first_us, at_us, known.times + 1, (*known.frames[:1], frame))
-    group.status_spells[code] = spell
-    return spell
+        streak = StatusStreak(known.first_us, at_us, known.times + 1, (*known.frames[:1], frame))
+    group.status_streaks[code] = streak
+    return streak
 
 
 def note_shutdown(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> tuple[Event, ...]:

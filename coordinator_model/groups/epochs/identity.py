@@ -40,7 +40,7 @@ def take(group: EpochGroupData, exchange: Exchange, member: EpochMember, instanc
     return (InstanceTaken(exchange, instance_id, use),)
 
 
-def steps_aside(group: EpochGroupData, exchange: Exchange, member: EpochMember, frame: Evidence) -> None:
+def goes_away(group: EpochGroupData, exchange: Exchange, member: EpochMember, frame: Evidence) -> None:
     """Note that a static member has left for a while, unless another holds its instance id already."""
     instance_id = exchange.instance_id
     if instance_id is not None:
@@ -50,7 +50,7 @@ def steps_aside(group: EpochGroupData, exchange: Exchange, member: EpochMember, 
             replace(group, member, exchange.res_us)  # the answer to its successor was captured first
             return
         group.instances[instance_id] = member.id
-    group.remove(member, Removed.ASIDE, exchange.res_us, frame)
+    group.remove(member, Removed.AWAY, exchange.res_us, frame)
     member.epoch = member.previous = None
 
 
@@ -78,7 +78,7 @@ def refused(group: EpochGroupData, exchange: Exchange, member: EpochMember | Non
 
 def returned(exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
     """Return an event if a member that had left joins again. Call this before its join is processed."""
-    if member.removed not in {Removed.LEFT, Removed.ASIDE} or not member.joins:
+    if member.removed not in {Removed.LEFT, Removed.AWAY} or not member.joins:
         return NOTHING
     left_us = member.removed_us
     return (CameBack(exchange, member, left_us - member.joins[-1], left_us - member.accepted_us, left_us, member.removed_frame),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, partitions_of, topics_of
+from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, partitions_of, topics_of
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions
 from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 
@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     answers_full_requests: bool  #: a full request is answered with the whole assignment
     read_request: Callable[[Any, int], HeartbeatFacts]
     read_assignment: Callable[[Any], Partitions | None]
-    says_nothing: Callable[[Any], bool]  #: of a success: it neither assigns anything nor tells a status
+    is_unchanged: Callable[[Any], bool]  #: of a success: it neither assigns anything nor tells a status
 
 
 def _malformed(body: Any, version: int, *, blank_id_allowed: bool) -> str:
@@ -37,9 +37,9 @@ def _malformed(body: Any, version: int, *, blank_id_allowed: bool) -> str:
         return "its instance id is blank"
     if rack_id is not None and not rack_id.strip():
         return "its rack is blank"
-    if epoch < ASIDE_EPOCH:
+    if epoch < AWAY_EPOCH:
         return f"there is no epoch {epoch}"
-    if epoch == ASIDE_EPOCH and instance_id is None:
+    if epoch == AWAY_EPOCH and instance_id is None:
         return "only a static member can leave for a while, and it names no instance id"
     return ""
 
@@ -48,13 +48,13 @@ def _read_consumer(body: Any, version: int) -> HeartbeatFacts:
     timeout_ms, topics, pattern = body.rebalance_timeout_ms, body.subscribed_topic_names, body.subscribed_topic_regex
     entries = body.topic_partitions
     assignor = body.server_assignor is not None
-    says_nothing = timeout_ms == -1 and all(one is None for one in (topics, pattern, entries, body.rack_id)) and not assignor
-    if says_nothing and body.member_epoch > JOIN_EPOCH and body.instance_id is None and body.member_id.strip():
+    is_unchanged = timeout_ms == -1 and all(one is None for one in (topics, pattern, entries, body.rack_id)) and not assignor
+    if is_unchanged and body.member_epoch > JOIN_EPOCH and body.instance_id is None and body.member_id.strip():
         return UNCHANGED  # nearly all are so
     malformed = _malformed(body, version, blank_id_allowed=True)
     if body.member_epoch == JOIN_EPOCH and not malformed:
         malformed = _dirty_join(timeout_ms, entries, subscribed=topics is not None or pattern is not None)
-    if says_nothing and not malformed:
+    if is_unchanged and not malformed:
         return UNCHANGED
     return HeartbeatFacts(timeout_ms, topics, pattern, topics_of(entries), malformed, assignor=assignor)
 
@@ -108,7 +108,7 @@ def _assigns_nothing(body: Any) -> bool:
     return body.assignment is None
 
 
-def _tells_nothing(body: Any) -> bool:
+def _has_no_status(body: Any) -> bool:
     return body.active_tasks is None and not body.status
 
 
@@ -121,7 +121,7 @@ KINDS: Final = {
     for kind in (
         Kind(CONSUMER, CONSUMER_GROUP_HEARTBEAT, True, True, _read_consumer, _assignment, _assigns_nothing),
         Kind(SHARE, SHARE_GROUP_HEARTBEAT, False, False, _read_share, _assignment, _assigns_nothing),
-        Kind(STREAMS, STREAMS_GROUP_HEARTBEAT, True, False, _read_streams, _active_tasks, _tells_nothing),
+        Kind(STREAMS, STREAMS_GROUP_HEARTBEAT, True, False, _read_streams, _active_tasks, _has_no_status),
     )
 }
 KIND_BY_API: Final = {kind.api_key: kind for kind in KINDS.values()}

@@ -51,10 +51,10 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
 
     readers: ClassVar = {**REQUEST_READERS, **dict.fromkeys(KIND_BY_API, read_heartbeat)}
     waits_in_turn: ClassVar = False
-    asks_steadily = heartbeat.asks_steadily
-    ask_steadily = heartbeat.ask_steadily
-    is_steady = heartbeat.is_steady
-    answer_steadily = heartbeat.answer_steadily
+    is_unchanged_request = heartbeat.is_unchanged_request
+    on_unchanged_request = heartbeat.on_unchanged_request
+    is_unchanged_response = heartbeat.is_unchanged_response
+    on_unchanged_response = heartbeat.on_unchanged_response
 
     def on_request(self, exchange: Exchange, member: EpochMember | None, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
@@ -180,7 +180,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
             return None
         since_us = max(member.last_frame_us, member.accepted_us, self.coverage.since_us)
         # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.
-        timeout_ms = self.shortest_session_ms(member) if member.removed == Removed.ASIDE else self.longest_session_ms(member)
+        timeout_ms = self.shortest_session_ms(member) if member.removed == Removed.AWAY else self.longest_session_ms(member)
         return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_us
 
     def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:
@@ -198,7 +198,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
 
     def end_session(self, member: EpochMember, at_us: int) -> tuple[Event, ...]:
         events: tuple[Event, ...] = NOTHING
-        if member.removed == Removed.ASIDE:
+        if member.removed == Removed.AWAY:
             self.remove(member, Removed.NOT_BACK, at_us)
         else:
             events = sessions.end(self, member, at_us, taken=False)

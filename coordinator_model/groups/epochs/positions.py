@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
-from coordinator_model.groups.epochs.records import ASIDE_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, is_join
+from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, is_join
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
 from coordinator_model.groups.protocol.table import ways
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Removed
@@ -32,7 +32,7 @@ MEMBER_EPOCH_SINCE: Final = TABLE["V4"].versions[1] + 1
 
 ANY_SENDER: Final = frozenset(Sender)
 _ANY_EPOCH: Final = frozenset({Epoch.SAME, Epoch.PREVIOUS, Epoch.LOWER, Epoch.HIGHER})
-_BY_EPOCH: Final = {JOIN_EPOCH: Epoch.JOIN, LEAVE_EPOCH: Epoch.LEAVE, ASIDE_EPOCH: Epoch.ASIDE}
+_BY_EPOCH: Final = {JOIN_EPOCH: Epoch.JOIN, LEAVE_EPOCH: Epoch.LEAVE, AWAY_EPOCH: Epoch.ASIDE}
 _LONGEST_SESSION_US: Final = 60_000_000  #: group.consumer.max.session.timeout.ms, by default
 _NOTHING_HOLDS: Final = (frozenset[Condition](),)
 _OWNS: Final = (frozenset({Condition.OWNS}),)
@@ -66,8 +66,8 @@ def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember 
     What looks like the first join may be a member that comes back, in a group that was there before. Its other members are heard of, or
     have expired, a session timeout later.
     """
-    heard = group.born_us and exchange.inv_us > group.born_us + _LONGEST_SESSION_US
-    return member is None and bool(heard) and bool(exchange.member_id) and exchange.gap_free
+    settled = group.born_us and exchange.inv_us > group.born_us + _LONGEST_SESSION_US
+    return member is None and bool(settled) and bool(exchange.member_id) and exchange.gap_free
 
 
 def of_heartbeat(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> Possible:
@@ -93,11 +93,11 @@ def of_commit(group: EpochGroupData, exchange: Exchange, member: EpochMember | N
 
     :param overlapped: a heartbeat of the member was under way.
     """
-    lives = any(_surely_stays(group, exchange, other) and other.accepted_us < exchange.inv_us for other in group.present_members())
+    stays = any(_surely_stays(group, exchange, other) and other.accepted_us < exchange.inv_us for other in group.present_members())
     return Possible(
         _senders(group, exchange, member, overlapped=overlapped),
         _epochs(exchange, member, overlapped=overlapped),
-        _NOTHING_HOLDS if lives else (frozenset(), frozenset({Condition.EMPTY})),
+        _NOTHING_HOLDS if stays else (frozenset(), frozenset({Condition.EMPTY})),
         exchange.api_version if exchange.api_key == OFFSET_COMMIT else MEMBER_EPOCH_SINCE,
         group.release_of(exchange.broker),
     )
@@ -116,7 +116,7 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return ANY_SENDER
     if member.gone and member.removed_us < exchange.inv_us:
         return frozenset({Sender.OUTSIDER}) | others
-    if member.removed == Removed.ASIDE and group.followed_us < member.removed_us < exchange.inv_us:
+    if member.removed == Removed.AWAY and group.followed_us < member.removed_us < exchange.inv_us:
         comes_back = exchange.generation == JOIN_EPOCH and _is_released(group, exchange)
         return frozenset({Sender.AWAY, Sender.OUTSIDER}) | (_NO_SENDER if comes_back else _OF_ANOTHER)
     if not member.present:
@@ -154,7 +154,7 @@ def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
     holder = group.members.get(group.instances.get(exchange.instance_id or "", ""))
     return (
         holder is not None
-        and (holder.removed == Removed.ASIDE or holder.classic)
+        and (holder.removed == Removed.AWAY or holder.classic)
         and group.followed_us < _shown_us(holder) < exchange.inv_us
         and exchange.gap_free
         and not _rejoins(group, exchange)
@@ -213,8 +213,8 @@ def _surely_holds(group: EpochGroupData, exchange: Exchange, member: EpochMember
     """Return True if nobody else can hold the instance id: it is free only once its holder has left for a while, or has expired."""
     stays_us = member.accepted_asked_us + _surely_us(group, member)
     if member.pending:
-        timeout_ms = member.told_timeout_ms or 0
-        stays_us = min(stays_us, member.told_us + timeout_ms * 1_000 - group.settings.slack_us(timeout_ms))
+        timeout_ms = member.revoking_timeout_ms or 0
+        stays_us = min(stays_us, member.revoking_us + timeout_ms * 1_000 - group.settings.slack_us(timeout_ms))
     return (
         member.instance_id == exchange.instance_id
         and not member.classic

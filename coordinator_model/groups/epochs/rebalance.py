@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from coordinator_model.events import (
+    EPOCHS_UNKNOWN,
     GONE,
     NEXT_EPOCH,
     NO_MEMBERS,
     NOT_GIVEN_UP,
     NOT_TOLD,
     SERVED,
-    SIGHT_OF_EPOCHS_LOST,
     ConnectionClosed,
     FramePlace,
     GaveUp,
@@ -132,9 +132,9 @@ class EpochRebalances(Recorder):
         if self.gone.pop(member.id, None) is None:
             self.lost.pop(identity.holder, None)
         joined = is_join(exchange)
-        is_new = was.member is None or was.removed not in {None, Removed.ASIDE}
+        is_new = was.member is None or was.removed not in {None, Removed.AWAY}
         if joined and self.asked.get(exchange.key[0]) != exchange.key[1]:
-            self.tell(group, MemberJoined, exchange, identity, new=is_new)
+            self.emit(group, MemberJoined, exchange, identity, new=is_new)
         if group.epoch != was.group_epoch and group.epoch is not None:
             self._rose(group, exchange, member, was)
         progress = None if self.current is None else self.current.progress_of(identity)
@@ -151,7 +151,7 @@ class EpochRebalances(Recorder):
         served = exchange.api_key == SYNC_GROUP
         if gained or served:
             owned = None if member.granted is None else self._shown(group, member.granted)
-            self.tell(group, MemberServed, exchange, identity, partitions=owned)
+            self.emit(group, MemberServed, exchange, identity, partitions=owned)
         if progress is not None and self.current is not None:
             at_epoch = member.epoch is not None and member.epoch >= (self.current.generation or 0)
             idles = progress.stopped_us and not progress.resumed_us
@@ -159,7 +159,7 @@ class EpochRebalances(Recorder):
                 progress.served_us, progress.resumed_us = exchange.res_us, progress.resumed_us or exchange.res_us
             elif at_epoch and not member.pending and not progress.served_us and not idles:
                 progress.served_us = exchange.res_us
-        self.regain_sight(group, exchange, f"the epochs of all members are known, the newest is {group.epoch}")
+        self.regain_members(group, exchange, f"the epochs of all members are known, the newest is {group.epoch}")
         self._end_if_served(group, exchange.res_us, place_of(exchange))
 
     def _compare(
@@ -177,15 +177,15 @@ class EpochRebalances(Recorder):
         had = was.granted if same and was.granted is not None else NO_PARTITIONS
         held, holds = had | (was.pending if same else NO_PARTITIONS), member.holds
         identity = Identity.of_member(member)
-        told = member.pending - was.pending if same else NO_PARTITIONS
-        if told:
-            self.tell(group, MemberToldToGiveUp, exchange, identity, partitions=self._shown(group, told), keeps=len(granted))
+        to_give_up = member.pending - was.pending if same else NO_PARTITIONS
+        if to_give_up:
+            self.emit(group, MemberToldToGiveUp, exchange, identity, partitions=self._shown(group, to_give_up), keeps=len(granted))
             if progress is not None:
                 progress.told_us = progress.told_us or at_us
         gave_up = held - holds
         if gave_up:
             self._release(gave_up, identity.holder, exchange.inv_us, exchange.inv_us)
-            self.tell(group, GaveUp, exchange, identity, partitions=self._shown(group, gave_up), keeps=len(granted))
+            self.emit(group, GaveUp, exchange, identity, partitions=self._shown(group, gave_up), keeps=len(granted))
             if progress is not None:
                 progress.acknowledged_us = exchange.inv_us
                 if not holds and not progress.stopped_us:
@@ -241,12 +241,12 @@ class EpochRebalances(Recorder):
         progress = self.current.members.pop(member.id, None) if self.current is not None else None
         if why in {Removed.LEFT, Removed.REMOVED}:
             self.add(group, MemberLeft, at_us, (member.id, at_us), frame=place, **identity.named, reason=None)
-        elif why == Removed.ASIDE:
+        elif why == Removed.AWAY:
             self.add(group, MemberAway, at_us, (member.id, at_us), frame=place, **identity.named)
         elif why in _UNSEEN_ENDS:
             silent_since_us = 0 if member.is_kept_out else stopped_us
             self.add(group, SessionOver, at_us, (member.id, stopped_us), **identity.named, silent_since_us=silent_since_us)
-        if why not in {Removed.LEFT, Removed.REMOVED, Removed.ASIDE, Removed.REPLACED} and not was_gone:
+        if why not in {Removed.LEFT, Removed.REMOVED, Removed.AWAY, Removed.REPLACED} and not was_gone:
             self._lose(member, stopped_us, progress, at_us)
         if others or why == Removed.REPLACED:
             self._end_if_served(group, at_us, None)
@@ -254,7 +254,7 @@ class EpochRebalances(Recorder):
         if self.current is not None:
             self._end(group, at_us, NO_MEMBERS)
         self.lost = {}
-        if why != Removed.ASIDE:
+        if why != Removed.AWAY:
             self.free, self.before, self.unheld_us = {}, {}, {}
 
     def on_disconnect(self, group: Watched, member: EpochMember, connection: str, at_us: int) -> None:
@@ -267,9 +267,9 @@ class EpochRebalances(Recorder):
         """Note that frames are missing. Call this before what is known of the group is dropped."""
         if self.current is not None:
             self.known = False
-            self._end(group, at_us, SIGHT_OF_EPOCHS_LOST)
+            self._end(group, at_us, EPOCHS_UNKNOWN)
         self.free, self.before, self.unheld_us, self.joiners = {}, {}, {}, {}
-        self.lose_sight(group, at_us, because)
+        self.lose_members(group, at_us, because)
 
     # ------------------------------------------------------------------------------------------------ partitions
 
@@ -397,7 +397,7 @@ class EpochRebalances(Recorder):
 
 def stopped_us_of(member: EpochMember, why: Removed, at_us: int) -> int:
     """Return when a member stopped consuming, as far as frames and its connection show. Call this before it is removed."""
-    if why in {Removed.LEFT, Removed.ASIDE}:
+    if why in {Removed.LEFT, Removed.AWAY}:
         return member.heartbeat_us or member.last_frame_us or at_us  # the request of its leave
     if why == Removed.NOT_BACK:
         return member.removed_us

@@ -22,8 +22,8 @@ _DOUBLES_KEPT = 16
 def joins(exchange: Exchange, member: EpochMember, assignment: Partitions | None) -> None:
     """Process the success of a join: what the member owned and was told before is settled."""
     member.pending = NO_PARTITIONS
-    member.told_us = 0
-    member.told_frame = None
+    member.revoking_us = 0
+    member.revoking_frame = None
     member.granted = assignment
     member.ever = None if assignment is None else dict.fromkeys(assignment, 0)
     member.granted_us = exchange.res_us
@@ -54,7 +54,7 @@ def stays(
     if assignment is not None and overlapped:
         member.granted = member.ever = None  # this may be older than the one before, which may have taken something
     if assignment is None or overlapped:
-        _note_told(group, exchange, member, NO_PARTITIONS)
+        _note_revoking(group, exchange, member, NO_PARTITIONS)
         return
     before = member.granted
     taken = NO_PARTITIONS
@@ -74,28 +74,28 @@ def stays(
     if not group.traits.exclusive:
         taken = NO_PARTITIONS  # share groups take partitions at once
     member.pending = (member.pending - assignment) | taken
-    _note_told(group, exchange, member, taken)
+    _note_revoking(group, exchange, member, taken)
 
 
-def _note_told(group: EpochGroupData, exchange: Exchange, member: EpochMember, taken: Partitions) -> None:
+def _note_revoking(group: EpochGroupData, exchange: Exchange, member: EpochMember, taken: Partitions) -> None:
     """Start the clock of what the member was told to give up: each answer that takes more starts it again."""
     if taken:
-        member.told_us = exchange.res_us
-        member.told_frame = epoch_response_evidence(exchange)
-        member.told_timeout_ms = member.rebalance_timeout_ms
+        member.revoking_us = exchange.res_us
+        member.revoking_frame = epoch_response_evidence(exchange)
+        member.revoking_timeout_ms = member.rebalance_timeout_ms
         group.changed = True
-    elif not member.pending and member.told_us:
-        member.told_us = 0
-        member.told_frame = None
+    elif not member.pending and member.revoking_us:
+        member.revoking_us = 0
+        member.revoking_frame = None
         group.changed = True
 
 
 def removal_overdue_us(group: EpochGroupData, member: EpochMember) -> int | None:
     """Return until when the coordinator must have removed a member that does not give up what it was told to, None if that is not known."""
-    timeout_ms = member.told_timeout_ms
-    if not member.pending or not member.told_us or timeout_ms is None:
+    timeout_ms = member.revoking_timeout_ms
+    if not member.pending or not member.revoking_us or timeout_ms is None:
         return None
-    return member.told_us + longest_kept_us(group, timeout_ms)
+    return member.revoking_us + longest_kept_us(group, timeout_ms)
 
 
 def longest_kept_us(group: EpochGroupData, timeout_ms: int) -> int:
@@ -180,8 +180,8 @@ def removal_due_us(group: EpochGroupData, member: EpochMember) -> int | None:
     if not member.accepted_us:
         return None
     session_us = max(member.accepted_us, member.removed_us) + group.shortest_session_ms(member) * 1_000
-    if member.pending and member.told_us and member.told_timeout_ms is not None:
-        return min(session_us, member.told_us + member.told_timeout_ms * 1_000)
+    if member.pending and member.revoking_us and member.revoking_timeout_ms is not None:
+        return min(session_us, member.revoking_us + member.revoking_timeout_ms * 1_000)
     return session_us
 
 
@@ -194,7 +194,7 @@ def _removed_by_time(group: EpochGroupData, at_us: int) -> tuple[str, str]:
         due_us = removal_due_us(group, member)
         if due_us is None or due_us > at_us or not member.keeps_place or member.proven_us is None:
             continue
-        if member.removed == Removed.ASIDE:
+        if member.removed == Removed.AWAY:
             group.remove(member, Removed.NOT_BACK, at_us)
             group.recent = []
             return DID_NOT_COME_BACK, member.id

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.records import (
-    NOBODY,
+    NO_CLIENT,
     AnyMember,
     ByTopic,
     ClientInfo,
@@ -30,7 +30,7 @@ NO_PARTITIONS: Final[Partitions] = frozenset()
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
-ASIDE_EPOCH: Final = -2  #: a static member leaves for a while
+AWAY_EPOCH: Final = -2  #: a static member leaves for a while
 
 
 def is_join(exchange: Exchange) -> bool:
@@ -58,7 +58,7 @@ class EpochMember(AnyMember, Stored):
     """One member id, from its first mention until it is dropped."""
 
     id: str
-    actor: ClientInfo = NOBODY
+    actor: ClientInfo = NO_CLIENT
     instance_id: str | None = None
     classic: bool = False  #: it uses the classic protocol, in a group that is being migrated
     epoch: int | None = None  #: last delivered; None if that is not known
@@ -68,9 +68,9 @@ class EpochMember(AnyMember, Stored):
     joined_epoch: int | None = None  #: that its join returned, if no member had that id before
     granted_us: int = 0  #: response time of the newest addition to it
     granted_frame: Evidence | None = None
-    told_us: int = 0
-    told_frame: Evidence | None = None
-    told_timeout_ms: int | None = None  #: its rebalance timeout at that time
+    revoking_us: int = 0
+    revoking_frame: Evidence | None = None
+    revoking_timeout_ms: int | None = None  #: its rebalance timeout at that time
     topics: tuple[str, ...] | None = None  #: subscribed by name; None if that is not known
     pattern: str | None = None  #: None if that is not known, empty if there is none
     rebalance_timeout_ms: int | None = None
@@ -92,7 +92,7 @@ class EpochMember(AnyMember, Stored):
     leaving: bool = False  #: it asked to leave, or was named by a LeaveGroup, and has not gone on since
     throttled_until_us: int = 0  #: until when its broker told it to send nothing
     foreign_commits: int = 0  #: in a row, of partitions that it had given up and another owned
-    stop_told_us: int = 0  #: of a Streams member: when it was told first that the application stops
+    shutdown_asked_us: int = 0  #: of a Streams member: when it was told first that the application stops
     versions: dict[int, int] = {}  #: API key → version of its last request; without Heartbeats
 
     # A snapshot stores these by topic.
@@ -136,8 +136,8 @@ class EpochMember(AnyMember, Stored):
         self.epoch = self.previous = self.joined_epoch = self.granted = self.ever = None
         self.topics = self.pattern = None
         self.pending = NO_PARTITIONS
-        self.told_us = self.empty_since_us = 0
-        self.told_frame = None
+        self.revoking_us = self.empty_since_us = 0
+        self.revoking_frame = None
         self.refusals = self.commit_refusals = None
         self.heartbeat_us = 0
         self.rejoin_asked_us = None
@@ -160,7 +160,7 @@ class InstanceUse(NamedTuple):
     frames: tuple[Evidence, ...] = ()
 
 
-class StatusSpell(NamedTuple):
+class StatusStreak(NamedTuple):
     """A status of a Streams group that its members are told one after the other."""
 
     first_us: int
@@ -223,12 +223,12 @@ class SessionBounds(NamedTuple):
 
     def shortest_ms(self, settings: Settings, cluster: str, kind: str) -> int:
         """Return how long a member surely stays one without a heartbeat."""
-        told_ms = settings.session_timeout_ms(cluster, kind)
-        if told_ms:
-            return told_ms
+        configured_ms = settings.session_timeout_ms(cluster, kind)
+        if configured_ms:
+            return configured_ms
         return self.least_ms if 0 < self.most_ms < DEFAULT_MS else max(DEFAULT_MS, self.least_ms)
 
     def longest_ms(self, settings: Settings, cluster: str, kind: str) -> int:
         """Return after how long without a heartbeat a member surely is none any more."""
-        told_ms = settings.session_timeout_ms(cluster, kind)
-        return told_ms or self.most_ms or max(LONGEST_MS, self.least_ms)
+        configured_ms = settings.session_timeout_ms(cluster, kind)
+        return configured_ms or self.most_ms or max(LONGEST_MS, self.least_ms)

@@ -17,7 +17,7 @@ from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.events import Throttled
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.records import Exchange, LeaveFacts, Removed
-from coordinator_model.groups.sameness import Dead, came_back
+from coordinator_model.groups.successors import Dead, came_back
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import COORDINATOR_MOVES, FIND_COORDINATOR, JOIN_GROUP, LEAVE_GROUP
 
@@ -97,7 +97,7 @@ def begin_anew(group: EpochGroupData, at_us: int) -> tuple[Event, ...]:
     for member in list(group.members.values()):
         if member.present:
             events += end(group, member, at_us, taken=False)
-        elif member.removed == Removed.ASIDE:
+        elif member.removed == Removed.AWAY:
             group.remove(member, Removed.NOT_BACK, at_us)
     group.begin_anew()
     return events

@@ -11,17 +11,17 @@ from coordinator_model.groups.records import Removed
 from coordinator_model.groups.view import member_of, view_of
 from coordinator_model.groups.waits import as_json, wait_for
 
-ASIDE: Final = "left for a while"
+AWAY: Final = "left for a while"
 GIVES_UP: Final = "gives partitions up"
 IN_SYNC: Final = "in sync"
 NOT_TOLD: Final = "not told of the newest epoch"
-MEMBER_STATES: Final = (IN_SYNC, NOT_TOLD, GIVES_UP, ASIDE)
+MEMBER_STATES: Final = (IN_SYNC, NOT_TOLD, GIVES_UP, AWAY)
 """How far a member is in the reconciliation."""
 
 
 def view(group: EpochGroupData, open_findings: int, partition: int, now_us: int) -> GroupView:
     """Return the view of a group at ``now_us``."""
-    members = [member for member in group.members.values() if member.present or member.removed == Removed.ASIDE]
+    members = [member for member in group.members.values() if member.present or member.removed == Removed.AWAY]
     own = {
         "state": group.state,
         "leader": None,
@@ -46,8 +46,8 @@ def _member(group: EpochGroupData, member: EpochMember) -> dict[str, Any]:
 
 
 def _member_state(group: EpochGroupData, member: EpochMember) -> str:
-    if member.removed == Removed.ASIDE:
-        return ASIDE
+    if member.removed == Removed.AWAY:
+        return AWAY
     if member.pending:
         return GIVES_UP
     return IN_SYNC if member.epoch in {None, group.epoch} else NOT_TOLD

@@ -130,10 +130,10 @@ class CoordinatorHistory:
             self._finished(line.group, group, line.at_us, events.NEXT_REBALANCE)
         group.generation = _generation(line)
         cause, member, instance = _cause_of(line.facts.get("reason"), group.lost)
-        is_told = member in group.members
+        is_asked = member in group.members
         if member is not None and cause in (events.NEW_MEMBER, events.STATIC_RETURNED):
             group.members[member] = instance
-            if not is_told and cause == events.NEW_MEMBER:  # up to 3.9 the line of a dynamic member is at DEBUG
+            if not is_asked and cause == events.NEW_MEMBER:  # up to 3.9 the line of a dynamic member is at DEBUG
                 self._add(line, group, events.MemberJoined, member, new=True)
         if member in group.members and cause == events.MEMBER_LEFT:  # up to 2.1 it has no line of its own
             self._add(line, group, events.MemberLeft, member, reason=None)
@@ -161,10 +161,10 @@ class CoordinatorHistory:
 
     def _joined(self, group: _Group, line: CoordinatorLine) -> None:
         member = line.facts["member"]
-        is_told = member in group.members  # from 2.5 to 2.8 a static member has two lines
+        is_asked = member in group.members  # from 2.5 to 2.8 a static member has two lines
         group.members[member] = line.facts.get("instance", group.members.get(member))
         group.newest = ("joined", member)
-        if not is_told:
+        if not is_asked:
             self._add(line, group, events.MemberJoined, member, new=True)
 
     def _replaced(self, group: _Group, line: CoordinatorLine) -> None:
@@ -211,13 +211,13 @@ class CoordinatorHistory:
 
     def _unloaded(self, group: _Group, line: CoordinatorLine) -> None:
         if group.rebalance is not None:
-            self._finished(line.group, group, line.at_us, events.SIGHT_LOST, took=False)
+            self._finished(line.group, group, line.at_us, events.MEMBERS_UNKNOWN, took=False)
         self._add(line, group, events.SightLost, reason="the coordinator gave the group away, or stopped")
 
     def _loaded(self, group: _Group, line: CoordinatorLine) -> None:
         """A coordinator knows the group again. Of a group that no line has told of this is no news."""
         if group.rebalance is not None:
-            self._finished(line.group, group, line.at_us, events.SIGHT_LOST, took=False)
+            self._finished(line.group, group, line.at_us, events.MEMBERS_UNKNOWN, took=False)
         if group.generation is not None:
             self._add(line, group, events.SightRegained, reason=LOADED)
         group.generation = int(line.facts["generation"]) if "generation" in line.facts else group.generation

@@ -9,7 +9,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.handlers.join_group import ISSUED_KEPT
-from coordinator_model.groups.classic.trackers.member_identity import DOUBTS_KEPT, HANDED_OUT_KEPT, LEAVES_KEPT
+from coordinator_model.groups.classic.trackers.member_identity import HANDED_OUT_KEPT, LEAVES_KEPT, SUSPECTED_KEPT
 from coordinator_model.groups.group import REMOVED_MEMBERS_KEPT
 from tests.coordinator_model.classic import beside, live, replace, settled, static_group, zombie
 from tests.coordinator_model.conversation import Client, Conversation
@@ -396,11 +396,11 @@ def test_M_03_needs_the_session_timeout_to_judge_by_others(talk: Conversation) -
 
 
 def test_few_suspected_refusals_are_kept(talk: Conversation) -> None:
-    clients = settled(talk, tuple(f"c{number}" for number in range(DOUBTS_KEPT + 3)))
+    clients = settled(talk, tuple(f"c{number}" for number in range(SUSPECTED_KEPT + 3)))
     talk.wait(1_000)
     for client in clients[1:]:
         talk.heartbeat(client, 25)
-    assert len(talk.model.groups.opened(("c1", "g"))[0].member_identity.doubts) == DOUBTS_KEPT
+    assert len(talk.model.groups.opened(("c1", "g"))[0].member_identity.suspected) == SUSPECTED_KEPT
 
 
 # ---------------------------------------------------------------------------------------------------- M-04
@@ -1078,7 +1078,7 @@ def test_M_11_keeps_no_request_in_mind_that_will_not_be_answered(talk: Conversat
     talk.heartbeat(two)
     talk.settle()
     assert talk.rules() == ["S-07"]
-    assert talk.model.groups.opened(("c1", "g"))[0].member_identity.odd == ()
+    assert talk.model.groups.opened(("c1", "g"))[0].member_identity.mismatched == ()
 
 
 # ---------------------------------------------------------------------------------------------------- M-12

@@ -383,5 +383,5 @@ def test_a_snapshot_keeps_statuses_and_requests_to_stop() -> None:
     again = Coordinator.restore(talk.model.snapshot())
     kept, _ = again.groups.opened(("c1", "g"))
     group, _ = talk.model.groups.opened(("c1", "g"))
-    assert (kept.status_spells, kept.shutdowns) == (group.status_spells, group.shutdowns)  # type: ignore[attr-defined]
+    assert (kept.status_streaks, kept.shutdowns) == (group.status_streaks, group.shutdowns)  # type: ignore[attr-defined]
     assert kept.shutdowns  # type: ignore[attr-defined]

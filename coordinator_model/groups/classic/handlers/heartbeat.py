@@ -11,7 +11,7 @@ from coordinator_model.groups.classic.state import SHOWN, Observation
 from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
 from coordinator_model.groups.coordinator_records import is_coordinator
-from coordinator_model.groups.events import SLOW_US, ToldToRejoin
+from coordinator_model.groups.events import SLOW_US, RejoinAsked
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SERVED: Final = SHOWN[Observation.HEARTBEAT_OK]
 
 
-def asks_steadily(group: ClassicGroup, exchange: Exchange, member: Member) -> bool:  # noqa: ARG001
+def is_unchanged_request(group: ClassicGroup, exchange: Exchange, member: Member) -> bool:  # noqa: ARG001
     """Return True if a request says nothing new and came in its member's usual pace: only the member's times change then."""
     return (
         exchange.api_key == HEARTBEAT
@@ -47,16 +47,16 @@ def _keeps_pace(member: Member, pause_us: int) -> bool:
     return 0 < least_us - least_us // 8 <= pause_us and (timeout_ms is None or pause_us <= timeout_ms * 1_000 * THIN_SHARE)
 
 
-def ask_steadily(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:  # noqa: ARG001
-    """Process a request that says nothing new. It and :func:`answer_steadily` alone leave the slow part of a group as it is."""
+def on_unchanged_request(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:  # noqa: ARG001
+    """Process a request that says nothing new. It and :func:`on_unchanged_response` alone leave the slow part of a group as it is."""
     _note_pace(member, exchange.inv_us)
     member.last_frame_us = exchange.inv_us
     member.last_api = HEARTBEAT
     return NOTHING
 
 
-def is_steady(group: ClassicGroup, exchange: Exchange, member: Member, body: Any) -> bool:
-    """Return True if a response shows nothing new, and nothing was open that it could settle: see :func:`answer_steadily`."""
+def is_unchanged_response(group: ClassicGroup, exchange: Exchange, member: Member, body: Any) -> bool:
+    """Return True if a response shows nothing new, and nothing was open that it could settle: see :func:`on_unchanged_response`."""
     if exchange.api_key != HEARTBEAT or body.error_code:
         return False
     newest = group.newest_generation
@@ -65,7 +65,7 @@ def is_steady(group: ClassicGroup, exchange: Exchange, member: Member, body: Any
         and is_coordinator(group, exchange.broker)
         and member.removed is None
         and member.rejoin_asked_us is None
-        and not (member.leaving or (newest is not None and newest.told) or group.member_identity.alert)
+        and not (member.leaving or (newest is not None and newest.rejoin_asked) or group.member_identity.alert)
         and group.state in _SERVED
         and not group.coordinator_changes.is_away
         and not (exchange.silence_us or body.throttle_time_ms)
@@ -88,7 +88,7 @@ def _is_known(group: ClassicGroup, exchange: Exchange, member: Member, newest: G
     )
 
 
-def answer_steadily(group: ClassicGroup, exchange: Exchange, member: Member) -> None:  # noqa: ARG001
+def on_unchanged_response(group: ClassicGroup, exchange: Exchange, member: Member) -> None:  # noqa: ARG001
     """Process a response that shows nothing new."""
     member.proven_us = exchange.res_us
 
@@ -142,14 +142,14 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
                 group.changed = True
             if group.state not in _SERVED:
                 group.served(exchange)
-            return group.unlawful(exchange) if newest.told else NOTHING
+            return group.unlawful(exchange) if newest.rejoin_asked else NOTHING
         return _accepted(group, exchange)
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
     if error in NOT_ADMITTED:
         return group.refuse(exchange, error)
     if error == REBALANCE_IN_PROGRESS and exchange.member_id:
-        return _told_to_rejoin(group, exchange, newest)
+        return _rejoin_asked(group, exchange, newest)
     return NOTHING
 
 
@@ -170,7 +170,7 @@ def _accepted(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     return group.unlawful(exchange)
 
 
-def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation | None) -> tuple[Event, ...]:
+def _rejoin_asked(group: ClassicGroup, exchange: Exchange, newest: Generation | None) -> tuple[Event, ...]:
     member = group.member_of(exchange)
     events: tuple[Event, ...] = NOTHING
     if newest is None or newest.generation == exchange.generation:
@@ -180,7 +180,7 @@ def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation 
         group.observe(Observation.TOLD_TO_REJOIN, exchange.res_us)
     if proven_in(group, exchange):
         if newest is not None and newest.generation == exchange.generation:
-            newest.told = (*(id_ for id_ in newest.told if id_ != member.id), member.id)
+            newest.rejoin_asked = (*(id_ for id_ in newest.rejoin_asked if id_ != member.id), member.id)
         events = group.unlawful(exchange)
     if group.parked(member):
         return events
@@ -189,4 +189,4 @@ def _told_to_rejoin(group: ClassicGroup, exchange: Exchange, newest: Generation 
         member.rejoin_frames = []
     member.rejoin_asked_last_us = exchange.res_us
     member.rejoin_frames = [*member.rejoin_frames[:1], response_evidence(exchange, REBALANCE_IN_PROGRESS)]
-    return (*events, ToldToRejoin(exchange, member))
+    return (*events, RejoinAsked(exchange, member))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.counters import JOIN
 from coordinator_model.events import State
 from coordinator_model.groups import refused_joins
-from coordinator_model.groups.classic.handlers import comebacks
+from coordinator_model.groups.classic.handlers import restarts
 from coordinator_model.groups.classic.positions import GENERATION, Verdict
 from coordinator_model.groups.classic.state import Observation
 from coordinator_model.groups.events import Answered, Regressed, Replaced, Returned
@@ -36,7 +36,7 @@ from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
     JOIN_GROUP,
-    LEADER_TOLD_SINCE,
+    LEADER_NAMED_SINCE,
     MEMBER_ID_REQUIRED,
     NONE,
     UNKNOWN_MEMBER_ID,
@@ -128,7 +128,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
         refused_joins.note(group.refused_joins, exchange, response_evidence(exchange, exchange.error))
         group.changed = True
     if exchange.error in {NONE, MEMBER_ID_REQUIRED} and not exchange.member_id and body.member_id:
-        return (*events, *comebacks.check(group, exchange, body.member_id))
+        return (*events, *restarts.check(group, exchange, body.member_id))
     return events
 
 
@@ -327,7 +327,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
     instance.held_us, instance.settled_us = exchange.res_us, 0
     if exchange.member_id:
         return  # the holder of an earlier incarnation was only a hint
-    if newest.leader == old_id and exchange.api_version >= LEADER_TOLD_SINCE:
+    if newest.leader == old_id and exchange.api_version >= LEADER_NAMED_SINCE:
         newest.leader = member.id
     note = (exchange.res_us, exchange.actor.address, member.id)
     instance.replacements = [*instance.replacements[-REPLACEMENTS_KEPT:], note]

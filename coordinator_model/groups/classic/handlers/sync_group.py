@@ -56,7 +56,10 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     if held is not None and held.member_id == member.id and _is_written(group, exchange, held):
         held.settled_us = held.settled_us or exchange.res_us
     ordinary = (
-        newest is not None and newest.generation == exchange.generation and member.id in (newest.roster or ()) and not newest.told
+        newest is not None
+        and newest.generation == exchange.generation
+        and member.id in (newest.roster or ())
+        and not newest.rejoin_asked
     )
     unlawful = NOTHING if ordinary else group.unlawful(exchange)
     if newest is None or newest.generation <= exchange.generation:

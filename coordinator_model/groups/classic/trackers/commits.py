@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.assignment_checks import Partitions
-from coordinator_model.groups.coordinator_changes import heard
+from coordinator_model.groups.coordinator_changes import proven_heartbeats
 from coordinator_model.groups.records import ClientInfo, Exchange, Member, Removed
 from coordinator_model.wire.constants import (
     OFFSET_COMMIT,
@@ -49,17 +49,17 @@ def who_left_on(group: GroupData, connection: str) -> Member | None:
     return max((one for one in left if one.leave_asked_us), key=lambda one: one.leave_asked_us, default=None)
 
 
-def lived_through(group: GroupData, commit: SimpleCommit) -> Member | None:
+def member_throughout(group: GroupData, commit: SimpleCommit) -> Member | None:
     """Return a member whose membership spans the commit: it joined before, and a later Heartbeat was accepted.
 
     Member ids are never reused, so it was a member throughout, and the group was not empty.
     """
     skew_us = group.settings.clock_skew_us
-    for member, last_frame_us_of in heard(group):
+    for member, heartbeat_us in proven_heartbeats(group):
         if (
             member.joined is not None
             and member.joined_us < commit.effective_us - skew_us
-            and last_frame_us_of > commit.res_us + skew_us
+            and heartbeat_us > commit.res_us + skew_us
         ):
             return member
     return None

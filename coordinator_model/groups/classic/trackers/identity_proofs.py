@@ -48,10 +48,10 @@ def differs(group: GroupData, newest: Generation, exchange: Exchange, body: Any,
     if exchange.api_version < INSTANCE_SINCE[JOIN_GROUP] and any(newest.roster.values()):
         return False
     known = {instance_id or id_ for id_, instance_id in newest.roster.items()}
-    told = {instance_id or id_ for id_, instance_id in roster.items()}
+    given = {instance_id or id_ for id_, instance_id in roster.items()}
     former = group.members.get(newest.leader)
     leader = newest.roster.get(newest.leader) or (former.instance_id if former is not None else None) or newest.leader
-    return (known, leader, newest.protocol) != (told, roster.get(body.leader) or body.leader, body.protocol_name)
+    return (known, leader, newest.protocol) != (given, roster.get(body.leader) or body.leader, body.protocol_name)
 
 
 def in_one_life(group: GroupData, exchange: Exchange, newest: Generation) -> bool:

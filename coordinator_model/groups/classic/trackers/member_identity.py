@@ -81,8 +81,8 @@ if TYPE_CHECKING:
 API_KEYS: Final = frozenset({OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS})
 
 HANDED_OUT_KEPT: Final = 64
-DOUBTS_KEPT: Final = 4
-ODD_KEPT: Final = 8
+SUSPECTED_KEPT: Final = 4
+MISMATCHED_KEPT: Final = 8
 AHEAD_KEPT: Final = 8
 LEAVES_KEPT: Final = 8
 FRESH_KEPT: Final = 64
@@ -98,13 +98,13 @@ class MemberIdentity(Stored):
     highest: int = -1  #: highest generation of any JoinGroup success so far, across incarnations
     born_us: int | None = None  #: when the group began at generation 1, if no frame was lost and no failover happened since
     handed_out: tuple[int, ...] = ()  #: CRC-32 of the ids issued with MEMBER_ID_REQUIRED since then
-    doubts: tuple[SuspectedRefusal, ...] = ()
+    suspected: tuple[SuspectedRefusal, ...] = ()
     ahead: dict[str, Ahead] = {}  #: by member id
-    odd: tuple[ExchangeKey, ...] = ()  #: open requests whose instance id is not their member's
+    mismatched: tuple[ExchangeKey, ...] = ()  #: open requests whose instance id is not their member's
     fresh: tuple[int, tuple[str, ...]] | None = None  #: a generation whose leader has not synced, and its members
     lost: tuple[int, tuple[str, ...]] | None = None  #: the same, of the incarnation before: it was never written to the log
     skip: Skip | None = None
-    lone: tuple[tuple[ExchangeKey, int, bool], ...] = ()
+    returns: tuple[tuple[ExchangeKey, int, bool], ...] = ()
     #: static members' returns to a settled group: (request, generation then, whether REBALANCE_IN_PROGRESS was answered since)
     refused_leaves: dict[str, int] = {}
 
@@ -118,7 +118,7 @@ class MemberIdentity(Stored):
                 self.fresh = None
         elif api_key in PREPARING:
             # Before the first REBALANCE_IN_PROGRESS, this request may have started the join phase.
-            self.lone = tuple(one for one in self.lone if one[2])
+            self.returns = tuple(one for one in self.returns if one[2])
         if api_key != JOIN_GROUP:
             return NOTHING
         if exchange.member_id:
@@ -127,13 +127,13 @@ class MemberIdentity(Stored):
         if exchange.instance_id is not None:
             if nothing_else_moves(group, exchange):
                 assert group.newest_generation is not None
-                self.lone = (*self.lone, (exchange.key, group.newest_generation.generation, False))
+                self.returns = (*self.returns, (exchange.key, group.newest_generation.generation, False))
             return NOTHING
         return unused_ids(group, exchange)
 
     def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
-        self.broker_version = self.broker_version.heard(api_key, exchange.api_version)
+        self.broker_version = self.broker_version.answered(api_key, exchange.api_version)
         if api_key == DELETE_GROUPS:
             if 0 in exchange.error_codes:
                 self.born_us = None
@@ -146,9 +146,9 @@ class MemberIdentity(Stored):
         elif api_key == SYNC_GROUP and self.fresh is not None and (exchange.error, exchange.generation) == (0, self.fresh[0]):
             self.fresh = None
         if exchange.error == REBALANCE_IN_PROGRESS:
-            self.lone = tuple((key, generation, True) for key, generation, _ in self.lone)
+            self.returns = tuple((key, generation, True) for key, generation, _ in self.returns)
         elif exchange.error in NOT_ADMITTED and exchange.member_id in group.members:
-            self._doubt(group, exchange)
+            self._suspect(group, exchange)
             self._look_ahead(group, exchange)
         self._mind()
         return tuple(events)
@@ -161,13 +161,13 @@ class MemberIdentity(Stored):
         if moved:
             self.broker_version = BrokerVersion()
         self.fresh = self.born_us = self.skip = None
-        self.handed_out = self.doubts = self.odd = self.lone = ()
+        self.handed_out = self.suspected = self.mismatched = self.returns = ()
         self.ahead = {}
         self._mind()
 
     def on_no_connection(self) -> None:
         """Drop suspected refusals, because no member is connected: the coordinator may restart unseen."""
-        self.doubts = ()
+        self.suspected = ()
         self._mind()
 
     # ------------------------------------------------------------------------------------------------ checks of single frames
@@ -189,7 +189,7 @@ class MemberIdentity(Stored):
         known_as, calls_itself = member.instance_id, exchange.instance_id
         if known_as != calls_itself and exchange.api_version >= INSTANCE_SINCE.get(exchange.api_key, 0x7FFF):
             if calls_itself is not None:
-                self.odd = (*self.odd[1 - ODD_KEPT :], exchange.key)
+                self.mismatched = (*self.mismatched[1 - MISMATCHED_KEPT :], exchange.key)
                 self._mind()
             if known_as is not None and member.proven_us is not None and (generation >= 0 or exchange.api_key == JOIN_GROUP):
                 events.append(Inconsistent(exchange, member))
@@ -207,17 +207,17 @@ class MemberIdentity(Stored):
 
     def recheck(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """Check a response while :attr:`alert` is set; return events."""
-        was_odd = exchange.key in self.odd
-        if was_odd:
-            self.odd = tuple(key for key in self.odd if key != exchange.key)
+        was_mismatched = exchange.key in self.mismatched
+        if was_mismatched:
+            self.mismatched = tuple(key for key in self.mismatched if key != exchange.key)
         events: list[Event] = []
         if phases := proven_in(group, exchange):
-            if was_odd:
+            if was_mismatched:
                 events.append(Mispaired(exchange))
             events.extend(self._clear_up(group, exchange, body, settled="P" not in phases))
             events.extend(self._collision(group, exchange))
-        if self.odd:
-            self.odd = tuple(key for key in self.odd if key in group.open)
+        if self.mismatched:
+            self.mismatched = tuple(key for key in self.mismatched if key in group.open)
         self._mind()
         return tuple(events)
 
@@ -231,11 +231,11 @@ class MemberIdentity(Stored):
     # ------------------------------------------------------------------------------------------------ helpers
 
     def _mind(self) -> None:
-        self.alert = bool(self.doubts or self.odd or self.lost is not None)
+        self.alert = bool(self.suspected or self.mismatched or self.lost is not None)
 
     def contradicted(self, exchange: Exchange, body: Any) -> Malformed:
         """Return the event of a JoinGroup success that contradicts itself."""
-        self.lone = tuple(one for one in self.lone if one[0] != exchange.key)
+        self.returns = tuple(one for one in self.returns if one[0] != exchange.key)
         return Malformed(exchange, body.generation_id, body.member_id)
 
     def _join_answered(self, group: GroupData, exchange: Exchange, body: Any) -> list[Event]:
@@ -255,7 +255,7 @@ class MemberIdentity(Stored):
             events.extend(self._join_refused(group, exchange))
         elif exchange.instance_id in group.instances:
             group.instances[exchange.instance_id].tried_us = exchange.res_us
-        self.lone = tuple(one for one in self.lone if one[0] != exchange.key)
+        self.returns = tuple(one for one in self.returns if one[0] != exchange.key)
         if len(self.handed_out) > HANDED_OUT_KEPT:
             self.handed_out, self.born_us = (), None
         return events
@@ -273,7 +273,7 @@ class MemberIdentity(Stored):
         self.highest = max(self.highest, generation)
         if self.fresh is not None and self.fresh[0] == generation:
             self.fresh = (generation, (*self.fresh[1][1 - FRESH_KEPT :], body.member_id))
-        for key, before, _ in self.lone:
+        for key, before, _ in self.returns:
             if key == exchange.key and generation == before + 1:
                 events.append(Needless(exchange, before))
         if new:
@@ -330,7 +330,7 @@ class MemberIdentity(Stored):
             return [Invented(exchange)]
         return []
 
-    def _doubt(self, group: GroupData, exchange: Exchange) -> None:
+    def _suspect(self, group: GroupData, exchange: Exchange) -> None:
         """Note a refusal that a later success would show to be unlawful: at this generation, or of the same member."""
         newest = group.newest_generation
         if newest is None:
@@ -343,7 +343,7 @@ class MemberIdentity(Stored):
         if verdict is None or verdict.certainty is Certainty.CERTAIN:
             return  # it may be lawful in any case, or is unlawful in any case
         member = group.members[exchange.member_id]
-        doubt = SuspectedRefusal(
+        refusal = SuspectedRefusal(
             exchange.error,
             member.id,
             exchange.instance_id,
@@ -355,8 +355,8 @@ class MemberIdentity(Stored):
             (*verdict.proof, response_evidence(exchange, exchange.error)),
             verdict.text,
         )
-        others = tuple(one for one in self.doubts if (one.error, one.member_id) != (doubt.error, doubt.member_id))
-        self.doubts = (*others[1 - DOUBTS_KEPT :], doubt)
+        others = tuple(one for one in self.suspected if (one.error, one.member_id) != (refusal.error, refusal.member_id))
+        self.suspected = (*others[1 - SUSPECTED_KEPT :], refusal)
 
     def _look_ahead(self, group: GroupData, exchange: Exchange) -> None:
         """Note a refused generation that was never issued, used by a proven member."""
@@ -389,32 +389,32 @@ class MemberIdentity(Stored):
         generation = body.generation_id if joins else exchange.generation
         wrong, left = [], []
         stale_us = exchange.res_us - group.settings.quiet_ms * 1_000
-        for doubt in self.doubts:
-            after = doubt.res_us + group.settings.clock_skew_us < exchange.effective_us
-            same = doubt.member_id == member_id and doubt.error != ILLEGAL_GENERATION
-            unbroken = doubt.by_others and generation == doubt.generation and (settled or doubt.error == ILLEGAL_GENERATION)
+        for refusal in self.suspected:
+            after = refusal.res_us + group.settings.clock_skew_us < exchange.effective_us
+            same = refusal.member_id == member_id and refusal.error != ILLEGAL_GENERATION
+            unbroken = refusal.by_others and generation == refusal.generation and (settled or refusal.error == ILLEGAL_GENERATION)
             if after and (same or unbroken):
-                wrong.append(doubt)
-            elif doubt.res_us > stale_us:
-                left.append(doubt)
-        self.doubts = tuple(left)
-        return [Contradicted(exchange, doubt, member_id) for doubt in wrong]
+                wrong.append(refusal)
+            elif refusal.res_us > stale_us:
+                left.append(refusal)
+        self.suspected = tuple(left)
+        return [Contradicted(exchange, refusal, member_id) for refusal in wrong]
 
     def _roster_shows(self, group: GroupData, exchange: Exchange, roster: dict[str, str | None]) -> list[Event]:
         """Return events for the members that were fenced without a replacement, as the leader's list shows."""
         holders = {instance_id: id_ for id_, instance_id in roster.items() if instance_id is not None}
         wrong, left = [], []
-        for doubt in self.doubts:
-            holder_id = holders.get(doubt.instance_id) if doubt.instance_id is not None else None
-            after = doubt.res_us + group.settings.clock_skew_us < exchange.effective_us
-            if doubt.error == FENCED_INSTANCE_ID and holder_id is not None and after:
+        for refusal in self.suspected:
+            holder_id = holders.get(refusal.instance_id) if refusal.instance_id is not None else None
+            after = refusal.res_us + group.settings.clock_skew_us < exchange.effective_us
+            if refusal.error == FENCED_INSTANCE_ID and holder_id is not None and after:
                 holder = group.members.get(holder_id)
-                earlier = holder is not None and holder.removed == Removed.REPLACED and holder.joined_us < doubt.joined_us
-                if holder_id == doubt.member_id or earlier:
-                    wrong.append(Contradicted(exchange, doubt, holder_id))
+                earlier = holder is not None and holder.removed == Removed.REPLACED and holder.joined_us < refusal.joined_us
+                if holder_id == refusal.member_id or earlier:
+                    wrong.append(Contradicted(exchange, refusal, holder_id))
                 continue
-            left.append(doubt)
-        self.doubts = tuple(left)
+            left.append(refusal)
+        self.suspected = tuple(left)
         return list(wrong)
 
     def _collision(self, group: GroupData, exchange: Exchange) -> list[Event]:

@@ -22,7 +22,7 @@ from coordinator_model.groups.classic.trackers.commits import (
     committer_identity,
     has_partition,
     is_simple,
-    lived_through,
+    member_throughout,
     minus,
     who_left_on,
 )
@@ -405,7 +405,7 @@ class Offsets(Stored):
         committer = client_text(exchange.actor)
         known = noted.get(committer)
         recent = known is not None and exchange.res_us - known.last_us <= group.settings.quiet_ms * 1_000
-        if known is not None and recent and (noted is self.turned_away or lived_through(group, known) is not None):
+        if known is not None and recent and (noted is self.turned_away or member_throughout(group, known) is not None):
             noted[committer] = known._replace(last_us=exchange.res_us, times=known.times + 1)
         else:
             frames = (request_evidence(exchange), response_evidence(exchange, error))

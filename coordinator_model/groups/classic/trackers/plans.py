@@ -121,11 +121,11 @@ def is_foreign(exchange: Exchange, body: Any) -> bool:
 
 def strange_protocol(group: GroupData, plan: Plan | None, exchange: Exchange, body: Any) -> str:
     """Return ``type/name`` of a SyncGroup success if they differ from those of the JoinGroup success, else "" (KIP-559)."""
-    told = joined_protocol(group, plan, exchange)
-    if told is None or exchange.api_version < 5 or body.protocol_type is None or body.protocol_name is None:
+    joined = joined_protocol(group, plan, exchange)
+    if joined is None or exchange.api_version < 5 or body.protocol_type is None or body.protocol_name is None:
         return ""
     named = (body.protocol_type, body.protocol_name)
-    return "" if named == told else "/".join(named)
+    return "" if named == joined else "/".join(named)
 
 
 def asks_for_another(group: GroupData, plan: Plan | None, exchange: Exchange) -> str:
@@ -136,9 +136,9 @@ def asks_for_another(group: GroupData, plan: Plan | None, exchange: Exchange) ->
         return ""
     if ask.protocol_type is None or ask.protocol_name is None:
         return f"{ask.protocol_type or 'no type'}/{ask.protocol_name or 'no name'}"
-    told = joined_protocol(group, plan, exchange)
+    joined = joined_protocol(group, plan, exchange)
     named = (ask.protocol_type, ask.protocol_name)
-    return "" if told is None or named == told else "/".join(named)
+    return "" if joined is None or named == joined else "/".join(named)
 
 
 def may_share(group: GroupData, protocol: str, submitted: dict[str, Partitions | None]) -> bool:

@@ -21,7 +21,7 @@ from coordinator_model.events import (
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.rebalance import LONG_US, Rebalance, Starter
-from coordinator_model.groups.records import NOBODY, ClientInfo, Exchange, Generation, JoinFacts, Member, Removed
+from coordinator_model.groups.records import NO_CLIENT, ClientInfo, Exchange, Generation, JoinFacts, Member, Removed
 from coordinator_model.wire import CONNECT
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def is_shared(group: GroupData, actor: ClientInfo, member_id: str) -> bool:
             continue
         if other.actor.client_id == actor.client_id and other.actor.connection in group.connections:
             return True
-        if other.actor == NOBODY and other.id.startswith(f"{actor.client_id}-"):
+        if other.actor == NO_CLIENT and other.id.startswith(f"{actor.client_id}-"):
             return True
     return False
 

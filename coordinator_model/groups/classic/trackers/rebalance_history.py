@@ -28,7 +28,7 @@ from coordinator_model.groups.classic.trackers.rebalance_causes import (
 )
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
-from coordinator_model.groups.rebalance import LONG_US, MINUTE_US, NOBODY_SEEN, Starter
+from coordinator_model.groups.rebalance import LONG_US, MINUTE_US, NO_STARTER, Starter
 from coordinator_model.groups.records import AbandonedRequest, Exchange, Generation, JoinFacts, LeaveFacts, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.stored import Stored
@@ -109,9 +109,9 @@ class RebalanceHistory(Stored):
     moved_us: int | None = None  #: when the coordinator last went away, until a client is accepted again
     tried_us: tuple[int, int] = (0, 0)  #: first and last time at which known clients looked for it, without a long pause
     counted: int | None = None  #: newest generation counted among the group's rebalances
-    finished: Starter = NOBODY_SEEN  #: of that generation, with the cause under which it was counted
+    finished: Starter = NO_STARTER  #: of that generation, with the cause under which it was counted
     also: tuple[Starter, ...] = ()  #: others that would have begun the next generation
-    starter: Starter = NOBODY_SEEN  #: of the newest one recorded
+    starter: Starter = NO_STARTER  #: of the newest one recorded
     others: tuple[Starter, ...] = ()  #: that would have begun it
 
     # ------------------------------------------------------------------------------------------------ frames
@@ -141,7 +141,7 @@ class RebalanceHistory(Stored):
         if api_key == SYNC_GROUP and error == NONE and group.newest_generation is not None:
             return self._synced(exchange, group.newest_generation)
         if error == REBALANCE_IN_PROGRESS:
-            self._told_to_rejoin(group, exchange)
+            self._rejoin_asked(group, exchange)
         elif error:
             self.also = tuple(one for one in self.also if not _is_of(one, exchange))
             if self.trigger is not None and _is_of(self.trigger, exchange):
@@ -278,14 +278,14 @@ class RebalanceHistory(Stored):
         if starter is not None and not any(starter.is_same(known) for known in (self.trigger, *self.also) if known is not None):
             self.also = (*self.also, starter)[:ALSO_KEPT]
 
-    def _told_to_rejoin(self, group: GroupData, exchange: Exchange) -> None:
+    def _rejoin_asked(self, group: GroupData, exchange: Exchange) -> None:
         newest, member = group.newest_generation, group.members.get(exchange.member_id)
         if exchange.api_key == SYNC_GROUP and member is not None and not group.parked(member):
             _note_abandoned(member, self._abandoned(exchange, exchange.res_us))
         if newest is None or newest.generation != exchange.generation or exchange.effective_us <= newest.proven_us:
             return  # of an earlier phase
         if self.trigger is None:
-            self.trigger = expired_member(group, newest, exchange.res_us) or NOBODY_SEEN
+            self.trigger = expired_member(group, newest, exchange.res_us) or NO_STARTER
 
     def _joined(self, group: GroupData, exchange: Exchange, body: Any, newest: Generation) -> tuple[Event, ...]:
         if body.generation_id != newest.generation:
@@ -307,7 +307,7 @@ class RebalanceHistory(Stored):
         return events
 
     def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
-        self.starter, self.trigger, self.others, self.also = self.trigger or NOBODY_SEEN, None, self.also, ()
+        self.starter, self.trigger, self.others, self.also = self.trigger or NO_STARTER, None, self.also, ()
         if newest.generation != self.counted:  # else frames were lost between two responses of one generation
             cause = cause_seen_late(group, exchange) if self.starter.cause == NOT_SEEN else self.starter.cause
             group.causes[cause] = group.causes.get(cause, 0) + 1

@@ -217,7 +217,7 @@ class Sessions(Stored):
         reasons = exchange.facts.reasons or ("",)
         for (id_, instance_id), reason in zip(exchange.facts.members, reasons, strict=False):
             member = group.members.get(id_)
-            if tells_of_poll_timeout(reason):
+            if names_poll_timeout(reason):
                 events += (PollTimeout(exchange, member, id_ or instance_id or "", reason),)
             elif not reason and member is not None and member.present and member.leaving and member.rebalance_timeout_ms:
                 held_us = exchange.inv_us - member.joined_us
@@ -290,7 +290,7 @@ def _restarted_us(newest: Generation, member: Member) -> int:
     return member.proven_us if member.proven_us > max(member.synced_us, member.joined_us) else newest.proven_us
 
 
-def tells_of_poll_timeout(reason: str) -> bool:
+def names_poll_timeout(reason: str) -> bool:
     """Return True if a client that left gives a poll timeout as its reason."""
     words = reason.lower()
     return "poll" in words and ("timeout" in words or "interval" in words)

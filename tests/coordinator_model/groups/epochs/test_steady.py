@@ -35,7 +35,7 @@ def told(records: list[MirrorRecord]) -> tuple[list[object], bytes]:
 
 
 def the_whole_way(records: list[MirrorRecord]) -> tuple[list[object], bytes]:
-    with patch.object(EpochGroup, "is_steady", lambda *_: False):
+    with patch.object(EpochGroup, "is_unchanged_response", lambda *_: False):
         return told(records)
 
 

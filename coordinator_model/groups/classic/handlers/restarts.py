@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from coordinator_model.groups.classic.trackers.sessions import has_come_again, hung_up_since
 from coordinator_model.groups.records import Exchange, Member, Removed
-from coordinator_model.groups.sameness import Dead, came_back
+from coordinator_model.groups.successors import Dead, came_back
 from coordinator_model.groups.tracker import Event
 from coordinator_model.wire.constants import JOIN_GROUP
 
@@ -40,7 +40,7 @@ def _died(group: ClassicGroup, member: Member) -> bool:
     return (
         hung_up_since(group, member) is not None
         and not group.coordinator_changes.lost_with(group, member)
-        and not lives_on(group, member)
+        and not is_alive(group, member)
     )
 
 
@@ -51,7 +51,7 @@ def goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
     """
     abandoned = member.abandoned_request
     ended_us = abandoned.at_us if abandoned is not None and abandoned.api_key == JOIN_GROUP else hung_up_since(group, member)
-    return ended_us is not None and has_come_again(group, member.id, member.actor.named, ended_us) and lives_on(group, member)
+    return ended_us is not None and has_come_again(group, member.id, member.actor.named, ended_us) and is_alive(group, member)
 
 
 def looks_for_coordinator(group: ClassicGroup, member: Member) -> bool:
@@ -63,7 +63,7 @@ def looks_for_coordinator(group: ClassicGroup, member: Member) -> bool:
     return not joins and not has_come_again(group, member.id, client, ended_us)
 
 
-def lives_on(group: ClassicGroup, member: Member) -> bool:
+def is_alive(group: ClassicGroup, member: Member) -> bool:
     """Return True if the process of a member whose connection ended is known to live.
 
     It gave up a JoinGroup that the coordinator held, and did not begin with a FindCoordinator on a new connection, as a process does that

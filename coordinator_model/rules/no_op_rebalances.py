@@ -48,7 +48,7 @@ def _coincidence(row: Sequence[Rebalance]) -> Coincidence | None:
         )
     reasons = Counter(one.reason for one in row if one.reason)
     if reasons:
-        return _told_by_clients(row, *reasons.most_common(1)[0])
+        return _given_by_clients(row, *reasons.most_common(1)[0])
     causes = Counter(one.cause for one in row)
     if list(causes) == [LEADER_REJOINED]:
         return Coincidence(
@@ -65,7 +65,7 @@ def _coincidence(row: Sequence[Rebalance]) -> Coincidence | None:
     return None
 
 
-def _told_by_clients(row: Sequence[Rebalance], reason: str, times: int) -> Coincidence | None:
+def _given_by_clients(row: Sequence[Rebalance], reason: str, times: int) -> Coincidence | None:
     """Return the reason that most rebalances have, unless it names a failure, which is a matter of that client."""
     if any(word in reason.lower() for word in _FAILURES) or not _most(row, times):
         return None
@@ -100,7 +100,7 @@ def R_25(group: ClassicGroup) -> Iterator[Due]:
         restarts of brokers, changes of topics. Members only answer to it; restarting them does not help.
     False alarms: One member that asks each time by itself is R-07. Rebalances whose beginning was not captured do not count.
     """
-    row = group.rebalances.unmoved
+    row = group.rebalances.no_ops
     if len(row) < _REBALANCES or any(one.cause not in _ASKED for one in row[-_REBALANCES:]):
         return
     coincidence = _coincidence(row)
