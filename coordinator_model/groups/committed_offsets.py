@@ -1,7 +1,7 @@
 """Where a group stands: the offsets that it committed, and reads of them that failed.
 
 A client that gets a partition reads the group's offset with OffsetFetch and goes on from there. *A refused read is to be repeated*: a
-client that takes the refusal for "no offset" begins where ``auto.offset.reset`` says, and its first commit hides what it skipped. *A
+client that takes the refusal for "no offset" begins where ``auto.offset.reset`` points, and its first commit hides what it skipped. *A
 request before v9 names no member*, so a read belongs to a client: a client id at a host. Two members of one process each read the
 partitions that they get, so what one of them has read is read.
 """

@@ -1,6 +1,6 @@
 """Events of a group, which rules check: what happened on the wire and may be a breach, with the facts of that moment.
 
-Steady traffic produces no events, which keeps the model fast. An event is not yet a breach: refusals, replacements and even regressions
+The fast path produces no events. An event is not yet a breach: refusals, replacements and even regressions
 are lawful most of the time.
 """
 
@@ -84,7 +84,7 @@ class FellSilent(NamedTuple):
     member: Member
     at_us: int
     dropped_us: int = 0  #: when a generation was complete without it before that was certain; 0 if none was
-    is_logged: bool = False  #: the broker's log says so
+    is_logged: bool = False  #: by the broker's log
 
 
 class RejoinAsked(NamedTuple):

@@ -163,7 +163,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
             self.new_incarnation(exchange.res_us, f"{exchange.broker} answered {error_name(exchange.error)}")
         return NOTHING
 
-    def new_incarnation(self, at_us: int, because: str) -> None:  # noqa: ARG002 - types of groups say what else it means
+    def new_incarnation(self, at_us: int, because: str) -> None:  # noqa: ARG002 - types of groups define what else it means
         """Begin a new incarnation: the coordinator moved, or loaded the group again."""
         self.incarnation += 1
         self.settled = False
@@ -240,7 +240,7 @@ def note_late(group: Group[Any], exchange: Exchange, at_us: int, body: Any = Non
 
 
 def may_explain(group: Group[Any], held: Held) -> bool:
-    """Return True if a late frame concerns the finding, and was captured before it arose, as far as clocks tell."""
+    """Return True if a late frame concerns the finding, and was captured before it arose, as far as clocks show."""
     concerned = {held.subject, held.member_id, held.instance_id}
     skew_us = group.settings.clock_skew_us
     return any(
@@ -317,14 +317,14 @@ class GroupModel(Group[M]):
         self.on_gap(exchange.res_us, "an answer does not belong to its request")
         return NOTHING
 
-    # The steady exit: what says and shows nothing new. All else marks the slow part of the group.
+    # The fast path: what contains and shows nothing new. All else marks the slow part of the group.
 
     def is_unchanged_request(self, exchange: Exchange, member: M) -> bool:
-        """Return True if a request says nothing new: only the times of its member change then."""
+        """Return True if a request contains nothing new: only the times of its member change then."""
         raise NotImplementedError
 
     def on_unchanged_request(self, exchange: Exchange, member: M) -> tuple[Event, ...]:
-        """Process a request that says nothing new."""
+        """Process a request that contains nothing new."""
         raise NotImplementedError
 
     def is_unchanged_response(self, exchange: Exchange, member: M, body: Any) -> bool:
@@ -370,7 +370,7 @@ class GroupModel(Group[M]):
         raise NotImplementedError
 
     def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:
-        """End the session of a member, as the coordinator says that it did; return the events."""
+        """End the session of a member, as the coordinator reports that it did; return the events."""
         raise NotImplementedError
 
     def end_sessions(self, now_us: int, coming: list[int]) -> Iterator[tuple[int, tuple[Event, ...]]]:

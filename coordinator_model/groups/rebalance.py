@@ -1,7 +1,7 @@
 """One rebalance of a group, from what began it to its record, and the recorder that makes it and its events.
 
 It comes after all that finds out what happened, and decides nothing. What begins a rebalance, who holds partitions meanwhile and what ends
-it differ by type of group: :mod:`~coordinator_model.groups.classic.rebalance` and :mod:`~coordinator_model.groups.epochs.rebalance` say so.
+it differ by type of group: :mod:`~coordinator_model.groups.classic.rebalance` and :mod:`~coordinator_model.groups.epochs.rebalance`.
 
 *Blindness ends a rebalance*: what a gap hides is not counted.
 """
@@ -38,7 +38,7 @@ from coordinator_model.stored import Stored
 from coordinator_model.wire import API_NAMES, error_name
 
 PARTITIONS_KEPT: Final = 10_000
-"""Of a group; of one with more it is not known which were held by nobody."""
+"""Of a group; of one with more it is not known which had no holder."""
 
 LEAST_WAIT_MS: Final = 100
 """Others do not notice a shorter wait."""
@@ -144,7 +144,7 @@ class Moved(NamedTuple):
 
     moved: int  #: with another holder than before, including none
     stayed: int
-    unheld: tuple[Unheld, ...]  #: those that nobody held for a while, in order
+    unheld: tuple[Unheld, ...]  #: those without a holder for a while, in order
 
 
 class Starter(NamedTuple):
@@ -353,7 +353,7 @@ class Recorder(Stored):
         self.emit(group, MemberFenced, exchange, who, *subject, error=error_name(error), api=API_NAMES[exchange.api_key])
 
     def told_to_rejoin(self, group: Group[Any], exchange: Exchange, who: Identity) -> None:
-        """Add the event of a response that tells a member to rejoin."""
+        """Add the event of a response that asks a member to rejoin."""
         self.emit(group, MemberToldToRejoin, exchange, who, api=API_NAMES[exchange.api_key])
 
     def phase_ended(self, group: Group[Any], exchange: Exchange, current: Rebalance, phase: str, since_us: int) -> None:
@@ -366,7 +366,7 @@ class Recorder(Stored):
     ) -> None:
         """Add an event of a member that the newest frame of an exchange shows.
 
-        :param subject: what tells it from others of its kind that this frame shows.
+        :param subject: what distinguishes it from others of its kind that this frame shows.
         :param own: the fields of its kind.
         """
         at_us = exchange.res_us or exchange.inv_us
@@ -414,7 +414,7 @@ def milliseconds(since_us: int, until_us: int) -> int | None:
 
 
 def _took_part(progress: MemberProgress, member: AnyMember | None, over: Rebalance) -> TookPart:
-    """Return what a member went through, and what it told of its configuration; that of a member with an epoch is on no wire."""
+    """Return what a member went through, and the configuration that it sent; that of a member with an epoch is on no wire."""
     return TookPart(
         **progress.times,
         session_timeout_ms=member.session_timeout_ms if member is not None else None,

@@ -48,12 +48,12 @@ class Cycle(NamedTuple):
     fell_us: int = 0  #: when the first of them left; 0 while they all are members
     after: int = 0  #: members after that
     lost_us: int = 0  #: for how long members consumed nothing in its rebalances, added up
-    unheld_us: int = 0  #: for how long nobody held partitions, added up
+    unheld_us: int = 0  #: for how long partitions had no holder, added up
     frames: tuple[Evidence, ...] = ()  #: a join, and a leave if its frame is known
 
 
 class Scaling(Stored):
-    """The number of members that goes up and down: clients that nobody knew join, and leave again while the others stay.
+    """The number of members that goes up and down: unknown clients join, and leave again while the others stay.
 
     A deployment, too, replaces members one by one, with a spare one at times. There the old ones leave and the new ones stay. Here those
     who came last leave first, as an autoscaler takes away what it has just added.
@@ -104,7 +104,7 @@ class Scaling(Stored):
         self.size, self.cycles, self.left, self.joined, self.left_frame, self.left_us = size, (), (), None, None, 0
 
     def _are_unknown(self, fresh: Sequence[LostMember], members: Sequence[LostMember]) -> bool:
-        """Return True if no client among new members was there before, or cannot be told from another member."""
+        """Return True if no client among new members was there before, or cannot be distinguished from another member."""
         names = [client_of(one) for one in members]
         return all(one.client_id and names.count(client_of(one)) == 1 and client_of(one) not in self.names for one in fresh)
 
@@ -240,19 +240,19 @@ class CameBack(NamedTuple):
 class UnaskedDrops(Stored):
     """Members of a classic group that a join phase dropped before any answer showed it to them, and that came back.
 
-    A member learns of a join phase from the answer to its next heartbeat. One that is dropped without such an answer and lives sent none
-    for as long as the phase lasted. That it lives shows what it sends next, which is refused; a process that has ended sends nothing.
+    A member learns of a join phase from the answer to its next heartbeat. One that is dropped without such an answer, and
+    is alive, sent none during the whole phase. What it sends next is refused, and shows that it is alive.
     """
 
     dropped: tuple[Dropped, ...] = ()
     back: tuple[CameBack, ...] = ()
 
     def add(self, dropped: Dropped) -> None:
-        """Note a member that no answer told to rejoin."""
+        """Note a member that no answer asked to rejoin."""
         self.dropped = (*self.dropped, dropped)[-DROPPED_KEPT:]
 
     def on_fenced(self, event: MemberFenced) -> None:
-        """Note a refusal: its member lives."""
+        """Note a refusal: its member is alive."""
         if self.dropped:
             refused = event.member_id
             self.dropped = tuple(one._replace(alive=one.alive or one.member_id == refused) for one in self.dropped)

@@ -53,7 +53,7 @@ def leave_outcomes(exchange: Exchange, body: Any) -> Iterator[tuple[str, str | N
 def note_version(members: Mapping[str, AnyMember], exchange: Exchange, body: Any) -> bool:
     """Note the version of a request that was answered; return True if that is news.
 
-    A request that names no member, such as OffsetFetch, is that of the member on its connection. Heartbeats are too frequent, and tell
+    A request that names no member, such as OffsetFetch, is that of the member on its connection. Heartbeats are too frequent, and show
     nothing that the JoinGroup of their member does not.
     """
     if exchange.api_key == HEARTBEAT:

@@ -1,4 +1,4 @@
-"""The view of a group, as a dashboard shows it. It is an estimate; ``learning`` says why the membership behind it is not known yet."""
+"""The view of a group, as a dashboard shows it. It is an estimate; ``learning`` is why the membership behind it is not known yet."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 *In a classic group all wait for all*: for members to rejoin, and then for the leader's assignment.
 
-*In a group with epochs a partition moves only when its holder has given it up.* Three things keep it there: the holder was not told yet,
-was told and has not acknowledged, or has gone. Which members wait is never certain, since no frame shows what a member is to get.
+*In a group with epochs a partition moves only when its holder has given it up.* Three things keep it there: the holder was not asked yet,
+was asked and has not acknowledged, or has gone. Which members wait is never certain, since no frame shows what a member is to get.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far the workers of a Connect group have read their config topic, which their JoinGroups and assignments say (KIP-415).
+"""How far the workers of a Connect group have read their config topic, which their JoinGroups and assignments contain (KIP-415).
 
 A leader assigns with the largest offset that any worker has read up to. A worker with less reads to the end of its topic before it joins
 again, so it has as much by then, unless its topic is another one or lost records.
@@ -66,7 +66,7 @@ class ConfigOffsets(Stored):
     workers: dict[str, Worker] = {}  #: url and client → worker; who joined last comes last
 
     def on_join(self, exchange: Exchange, body: JoinGroupRequest) -> None:
-        """Note what a worker says in its JoinGroup."""
+        """Note what the JoinGroup of a worker contains."""
         offers = (read_metadata(CONNECT, protocol.metadata) for protocol in body.protocols)
         state = next((offer.body for offer in offers if offer is not None), None)
         if state is None:

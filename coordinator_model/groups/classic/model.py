@@ -1,6 +1,6 @@
 """A classic group as the rest of the model sees it: each frame goes to the handler of its API, then to the trackers.
 
-Nine frames in ten are heartbeats: no tracker gets a plain Heartbeat success. A steady one, which says and shows nothing new, is all that
+Nine frames in ten are heartbeats: no tracker gets a plain Heartbeat success. An unchanged one, on the fast path, is all that
 leaves the slow part of a group as it is; see ``heartbeat``.
 """
 

@@ -7,8 +7,8 @@ Everything that may have happened without a frame that shows it is allowed for h
 
 * *Lateness.* The coordinator acts between the capture of a request and that of its answer. Only what was captured before the request
   bounds it from below, and only what was asked after the answer bounds it from above.
-* *Clocks of several capturers, deletion, and a restart that no frame shows.* ``GroupData.lasts`` says whether a generation still counts.
-* *Loading.* A broker that loads the group answers a Heartbeat unchecked. It loads near the time at which it says so.
+* *Clocks of several capturers, deletion, and a restart that no frame shows.* ``GroupData.lasts`` returns whether a generation still counts.
+* *Loading.* A broker that loads the group answers a Heartbeat unchecked. It loads near the time of a response that reports it.
 * *Loss and failover.* With them the group drops its generations, and nothing bounds it.
 * *Releases.* The table has a row for each behaviour, and all rows count that a broker of this age may follow.
 """
@@ -247,7 +247,7 @@ class Positions:
         return Reason(MEMBER, f"{member.id} was accepted before and afterwards", _joined_frame(member.joined_frame))
 
     def _was_listed(self, phase: str) -> Reason | None:
-        """Return why the sender was a member of a generation that goes on, as its leader was told.
+        """Return why the sender was a member of a generation that goes on, by the member list of its leader.
 
         Removing a dynamic member from a settled group starts a join phase, which ends with another generation.
         """
@@ -274,7 +274,7 @@ class Positions:
         return self.instance is not None and self.instance.member_id == self.member_id
 
     def _held_instance(self) -> Reason | None:
-        """Return why the sender held the instance id that it names: it is the latest known holder, and nobody asked for it."""
+        """Return why the sender held the instance id that it names: it is the latest known holder, and no other member asked for it."""
         instance = self.instance
         if (
             instance is None
@@ -312,7 +312,7 @@ class Bound(NamedTuple):
 
     at_us: int
     position: Position
-    proof: Any  #: whatever shows it
+    proof: Any  #: what shows it
 
 
 class Chain:

@@ -3,7 +3,7 @@
 It is called when something happens to the group, never for a heartbeat or a commit that succeeds.
 
 *A rebalance begins with the state PreparingRebalance*, as the group's state is estimated, and ends when each member of the new generation
-has its assignment, or when the next one begins. *A group without members has no costs*, however long nobody holds its partitions.
+has its assignment, or when the next one begins. *A group without members has no costs*, however long its partitions have no holder.
 
 *An eager consumer stops before it sends its JoinGroup*, and a cooperative one goes on with what it keeps. The subscription in the JoinGroup
 shows which it is: an eager consumer owns nothing by then. The client's own time of stopping is on no wire; its JoinGroup is the latest.
@@ -84,7 +84,7 @@ class ClassicRebalances(Recorder):
     held: dict[str, Partitions] = {}  #: holder → partitions, see :attr:`Identity.holder`
     held_known: bool = False  #: True if ``held`` is complete
     gone_us: dict[str, int] = {}  #: holder → when it ceased to be a member, since the last rebalance
-    unheld: tuple[tuple[str, int, int], ...] = ()  #: topic, partition and since when it is not counted that nobody holds it
+    unheld: tuple[tuple[str, int, int], ...] = ()  #: topic, partition and since when the time without a holder is not counted
     closings: tuple[tuple[int, str], ...] = ()  #: (time, client id) of connections that ended lately
 
     # ------------------------------------------------------------------------------------------------ frames
@@ -374,7 +374,7 @@ class ClassicRebalances(Recorder):
         return moved
 
     def _moved(self, after: dict[str, Partitions], members: dict[str, MemberProgress], ended_us: int) -> Moved:
-        """Return what moved between holders, and note what nobody holds at the end of the rebalance."""
+        """Return what moved between holders, and note what has no holder at the end of the rebalance."""
         old, new = dict(_holders(self.held)), dict(_holders(after))
         since_us = {(topic, partition): at_us for topic, partition, at_us in self.unheld}
         unheld, left = [], []

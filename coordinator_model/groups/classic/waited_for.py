@@ -1,8 +1,8 @@
 """Whom the others waited for in a rebalance, and how long: the ``waited_for`` of its record.
 
 *The last to join is not whom the others waited for.* A coordinator ends a join phase when every member of the generation before has
-rejoined, and every id that it issued is used. Nobody waits for another new member, and in an empty group the coordinator waits by itself.
-*Nobody waits before the first has asked.*
+rejoined, and every id that it issued is used. No member waits for another new member; in an empty group the coordinator waits by itself.
+*No member waits before the first has asked.*
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ _ACTS: Final = _NEVER_WAITS | COMMITS | {JOIN_GROUP, SYNC_GROUP}
 
 
 def stands_out(exchange: Exchange, body: Any) -> bool:
-    """Return True if an answer shows something of its coordinator, whatever it says: that it throttles or is slow."""
+    """Return True if an answer shows something of its coordinator apart from its content: that it throttles or is slow."""
     return body.throttle_time_ms > 0 or exchange.res_us - exchange.inv_us > SLOW_US
 
 
 def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-    """Process what a response shows of the coordinator, beside what it says to its member."""
+    """Process what a response shows of the coordinator, apart from its content for the member."""
     errors = exchange.error_codes or frozenset({exchange.error})
     changes = group.coordinator_changes
     streaks, throttled_until_us = set(changes.streaks), changes.throttled_until_us

@@ -1,4 +1,4 @@
-"""What a broker says of a group's members to an admin client: ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe.
+"""What a broker answers about a group's members to an admin client: ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe.
 
 A member heartbeats before its session ends. One that is listed, and that has sent no frame for longer than any session lasts while all of
 the group's frames were captured, does not pass the capture.

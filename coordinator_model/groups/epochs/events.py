@@ -105,7 +105,7 @@ class ClaimedMore(NamedTuple):
 
 
 class PausedLong(NamedTuple):
-    """A member's heartbeat came later than it was told."""
+    """A member's heartbeat came later than its coordinator's interval."""
 
     exchange: Exchange
     member: EpochMember
@@ -232,7 +232,7 @@ class Migrated(NamedTuple):
 
 
 class StatusReported(NamedTuple):
-    """A member of a Streams group was told why it gets no tasks, or that the application stops."""
+    """A response gave a member of a Streams group the status why it gets no tasks, or that the application stops."""
 
     exchange: Exchange
     member: EpochMember
@@ -249,11 +249,11 @@ class StreamsJoinRefused(NamedTuple):
 
 
 class StopIgnored(NamedTuple):
-    """A Streams member goes on although it was told that the application stops."""
+    """A Streams member goes on although a response asked it to stop."""
 
     exchange: Exchange
     member: EpochMember
-    lasts_us: int  #: since it was told first
+    lasts_us: int  #: since the first such response
 
 
 class ShutdownAsked(NamedTuple):

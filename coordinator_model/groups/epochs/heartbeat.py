@@ -55,7 +55,7 @@ from coordinator_model.wire.constants import (
     UNSUPPORTED_VERSION,
 )
 
-SLOW_TIMES: Final = 3  #: a heartbeat is slow after this many of the intervals that the coordinator told
+SLOW_TIMES: Final = 3  #: a heartbeat is slow after this many of the coordinator's intervals
 JOIN_WINDOW_US: Final = 60_000_000
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
 _TOPOLOGY_REFUSED: Final = TABLE["Z5"].answers
@@ -63,7 +63,7 @@ _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
 def is_unchanged_request(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:  # noqa: ARG001
-    """Return True if a request says nothing new: only the times of its member change then."""
+    """Return True if a request contains nothing new: only the times of its member change then."""
     return (
         exchange.facts == UNCHANGED
         and exchange.generation > JOIN_EPOCH
@@ -74,7 +74,7 @@ def is_unchanged_request(group: EpochGroupData, exchange: Exchange, member: Epoc
 
 
 def on_unchanged_request(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
-    """Process a request that says nothing new. It and :func:`on_unchanged_response` alone leave the slow part of a group as it is."""
+    """Process a request that contains nothing new. It and :func:`on_unchanged_response` alone leave the slow part of a group as it is."""
     events = _paused(group, exchange, member)
     member.heartbeat_us = member.last_frame_us = exchange.inv_us
     member.last_api = exchange.api_key
@@ -139,7 +139,7 @@ def _others_open(group: EpochGroupData, exchange: Exchange) -> bool:
 
 
 def is_unchanged_response(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> bool:
-    """Return True if the exchange says nothing new and shows nothing new, and nothing was open that it could settle.
+    """Return True if the exchange contains and shows nothing new, and nothing was open that it could settle.
 
     Only the times of its member change then: see :func:`on_unchanged_response`.
     """
@@ -210,7 +210,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
     events: tuple[Event, ...] = NOTHING
-    if error in ERROR_CODES or not may_be_an_error(error):  # what a code of a newer release means, no table says yet
+    if error in ERROR_CODES or not may_be_an_error(error):  # no table has the meaning of a newer release's code yet
         events = unlawful(group, exchange, member, overlapped=overlapped)
     if member is not None:
         member.paused_us = exchange.res_us
@@ -256,7 +256,7 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     rose = reconciliation.deliver(group, exchange, member, epoch, overlapped=overlapped or not exchange.gap_free)
     _note_success(group, exchange, member, body)
     if member.pending and exchange.inv_us > (reconciliation.removal_overdue_us(group, member) or exchange.inv_us):
-        group.changed = True  # a timer rule has something to say
+        group.changed = True  # a timer rule may be due
     return (*events, *rose)
 
 

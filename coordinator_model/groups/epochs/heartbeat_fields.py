@@ -1,6 +1,6 @@
-"""What heartbeats say beside epochs and partitions: subscriptions, and the statuses of a Streams group.
+"""What heartbeats contain beside epochs and partitions: subscriptions, and the statuses of a Streams group.
 
-A request says only what it changes of a subscription, so after a missing frame it is not known. A status says why no member gets tasks, or
+A request contains only what it changes of a subscription, so a missing frame leaves it unknown. A status is why no member gets tasks, or
 that the application is to stop.
 
 A client may give up at the first such answer and come back as another member (the Java client does, with a missing source topic), so
@@ -29,14 +29,14 @@ MISSING_CLIENT_TAGS: Final = 6
 
 PAUSE_US: Final = 30_000_000
 PAUSES_US: Final = {MISSING_SOURCE_TOPICS: 60_000_000, ASSIGNMENT_DELAYED: 10_000_000}
-"""Status → a pause in being told after which it begins anew; :data:`PAUSE_US` for the others, two of the longest heartbeat intervals.
+"""Status → a pause in getting it after which it begins anew; :data:`PAUSE_US` for the others, two of the longest heartbeat intervals.
 
 Clients give up because of a missing source topic, and are started anew. Each new assignment may be delayed, for seconds.
 """
 
 _NULL_IS_UNCHANGED_SINCE: Final = (4, 2)  #: before, null is no status (KAFKA-19945)
 
-STOPS_WITHIN_US: Final = 60_000_000  #: an application that is told to stop closes its tasks first
+STOPS_WITHIN_US: Final = 60_000_000  #: an application that is asked to stop closes its tasks first
 SHUTDOWN_WINDOW_US: Final = 3_600_000_000
 _SHUTDOWNS_KEPT: Final = 4
 
@@ -53,7 +53,7 @@ def note_statuses(group: EpochGroupData, exchange: Exchange, member: EpochMember
 
 
 def _ignores_stop(exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
-    """Return an event if a member goes on that was told to stop long before it asked."""
+    """Return an event if a member goes on that was asked to stop long before its request."""
     is_asked = any(code == SHUTDOWN_APPLICATION for code, _ in member.statuses)
     if not is_asked or exchange.generation == JOIN_EPOCH or not member.shutdown_asked_us:
         member.shutdown_asked_us = exchange.res_us if is_asked else 0
@@ -141,7 +141,7 @@ def note_subscription(
 
 
 def kept_of(group: EpochGroupData, exchange: Exchange, known: EpochMember | None) -> EpochMember | None:
-    """Return whose subscription counts where a request says nothing of it, None if a new member sends it.
+    """Return whose subscription counts where a request contains none, None if a new member sends it.
 
     A member that joins again keeps its own, and the successor of a static member its predecessor's.
     """

@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     answers_full_requests: bool  #: a full request is answered with the whole assignment
     read_request: Callable[[Any, int], HeartbeatFacts]
     read_assignment: Callable[[Any], Partitions | None]
-    is_unchanged: Callable[[Any], bool]  #: of a success: it neither assigns anything nor tells a status
+    is_unchanged: Callable[[Any], bool]  #: of a success: it neither assigns anything nor has a status
 
 
 def _malformed(body: Any, version: int, *, blank_id_allowed: bool) -> str:

@@ -63,8 +63,8 @@ class Possible(NamedTuple):
 def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> bool:
     """Return True if the id has certainly never joined the group.
 
-    What looks like the first join may be a member that comes back, in a group that was there before. Its other members are heard of, or
-    have expired, a session timeout later.
+    What looks like the first join may be a member that comes back, in a group that was there before. Its other members send something, or
+    have expired, within a session timeout.
     """
     settled = group.born_us and exchange.inv_us > group.born_us + _LONGEST_SESSION_US
     return member is None and bool(settled) and bool(exchange.member_id) and exchange.gap_free
@@ -150,7 +150,7 @@ def _instance_senders(group: EpochGroupData, exchange: Exchange) -> frozenset[Se
 
 
 def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
-    """Return True if the member that held the instance id last has left it for whoever comes, and nobody can have come unseen."""
+    """Return True if the member that held the instance id last has left it for any member that comes, and none can have come unseen."""
     holder = group.members.get(group.instances.get(exchange.instance_id or "", ""))
     return (
         holder is not None
@@ -197,7 +197,7 @@ def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember
         and not member.classic
         and exchange.res_us < watched_us
         and not member.pending
-        and member.ever is not None  # else it may have been told to give something up unseen
+        and member.ever is not None  # else it may have been asked to give something up unseen
         and group.stirred_us < member.accepted_asked_us
         and not member.reloaded
         and member.epoch is not None
@@ -210,7 +210,7 @@ def _surely_us(group: EpochGroupData, member: EpochMember) -> int:
 
 
 def _surely_holds(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
-    """Return True if nobody else can hold the instance id: it is free only once its holder has left for a while, or has expired."""
+    """Return True if no other member can hold the instance id: it is free only once its holder has left for a while, or has expired."""
     stays_us = member.accepted_asked_us + _surely_us(group, member)
     if member.pending:
         timeout_ms = member.revoking_timeout_ms or 0
@@ -296,9 +296,9 @@ def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
 
 
 def is_keep_alive(exchange: Exchange, member: EpochMember) -> bool:
-    """Return True if a member that is known as one says nothing new at the epoch that it has.
+    """Return True if a member that is known as one sends nothing new at the epoch that it has.
 
-    Rows U23, W13 and Z18 allow success then, whatever else is possible. Nearly all heartbeats are such.
+    Rows U23, W13 and Z18 allow success then, independent of what else is possible. Nearly all heartbeats are such.
     """
     return (
         exchange.facts == UNCHANGED

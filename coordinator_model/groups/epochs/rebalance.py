@@ -4,9 +4,9 @@ It compares what is known of a member before and after a response. It adds no ev
 changes nothing while no rebalance is open.
 
 *A rebalance begins with the first response that shows a new epoch of the group.* It is over when each member has that epoch, has given
-up what it was told to, and has been answered since the last partition became free; or when the next epoch is shown.
+up what it was asked to, and has been answered since the last partition became free; or when the next epoch is shown.
 
-*A partition is held until the request that gives it up.* The coordinator gives it to nobody else before. A member consumes what it
+*A partition is held until the request that gives it up.* The coordinator gives it to no other member before. A member consumes what it
 keeps, so only one that holds nothing costs member-seconds.
 
 *The session of a dead member ends unseen.* Its partitions go to others before the model is certain, so a grant of what another holds
@@ -81,10 +81,10 @@ class Known(NamedTuple):
 
 
 class EpochRebalances(Recorder):
-    """The rebalance of one group that is not over, and the partitions that nobody holds."""
+    """The rebalance of one group that is not over, and the partitions without a holder."""
 
-    before: dict[TopicPartition, str] = {}  #: partition that changed hands → who held it, "" for nobody
-    unheld_us: dict[TopicPartition, int] = {}  #: for how long nobody held one, in this rebalance
+    before: dict[TopicPartition, str] = {}  #: partition that changed hands → who held it, "" for no member
+    unheld_us: dict[TopicPartition, int] = {}  #: for how long one had no holder, in this rebalance
     free: dict[TopicPartition, tuple[str, int]] = {}  #: who held it last, "" once counted, and since when
     freed_us: int = 0  #: when a partition last became free
     known: bool = True  #: False if this rebalance touches partitions that are not known
@@ -120,7 +120,7 @@ class EpochRebalances(Recorder):
             return
         elif (
             self.current is not None
-            or self.known_of(group, member_id)[1:] != was[1:]  # the epoch of the group alone says nothing of the member
+            or self.known_of(group, member_id)[1:] != was[1:]  # the epoch of the group alone shows nothing of the member
             or member.id in self.gone
             or is_join(exchange)
             or exchange.api_key == SYNC_GROUP
@@ -165,7 +165,7 @@ class EpochRebalances(Recorder):
     def _compare(
         self, group: Watched, exchange: Exchange, member: EpochMember, was: Known, progress: MemberProgress | None
     ) -> bool:
-        """Note what a member was told to give up, gave up and got; return True if it got something."""
+        """Note what a member was asked to give up, gave up and got; return True if it got something."""
         granted, at_us = member.granted, exchange.res_us
         if granted is None or not group.traits.exclusive:
             self.known = False
@@ -274,7 +274,7 @@ class EpochRebalances(Recorder):
     # ------------------------------------------------------------------------------------------------ partitions
 
     def _release(self, partitions: Partitions, holder: str, since_us: int, at_us: int) -> None:
-        """Note at ``at_us`` that nobody has held partitions since ``since_us``."""
+        """Note at ``at_us`` that partitions have had no holder since ``since_us``."""
         if len(self.free) + len(partitions) > PARTITIONS_KEPT:
             self.known = False
             return
@@ -385,7 +385,7 @@ class EpochRebalances(Recorder):
         self.end(group, at_us, ended, members, assignor=None, moved=moved, waited=waited, frame=frame)
 
     def _moved(self, group: Watched, present: list[EpochMember], at_us: int) -> Moved:
-        """Return which partitions have another holder than before the rebalance; what nobody holds yet counts until now."""
+        """Return which partitions have another holder than before the rebalance; what has no holder yet counts until now."""
         for each, (_, since_us) in self.free.items():
             self.unheld_us[each] = self.unheld_us.get(each, 0) + max(0, at_us - since_us)
         now = {each: Identity.of_member(member).holder for member in present for each in member.holds if each in self.before}

@@ -1,6 +1,6 @@
 """Epochs, delivered and risen, and partitions: what a member is assigned, what it has to give up, and who may have it already.
 
-The coordinator gives a partition to one member at a time. A member that is told to give some up gets a smaller assignment at the epoch
+The coordinator gives a partition to one member at a time. A member that is asked to give some up gets a smaller assignment at the epoch
 that it has; it acknowledges by a request that no longer lists them. What is possible after a missing frame is wider than what was seen,
 so nothing here survives a gap.
 """
@@ -20,7 +20,7 @@ _DOUBLES_KEPT = 16
 
 
 def joins(exchange: Exchange, member: EpochMember, assignment: Partitions | None) -> None:
-    """Process the success of a join: what the member owned and was told before is settled."""
+    """Process the success of a join: what the member owned and was asked before is settled."""
     member.pending = NO_PARTITIONS
     member.revoking_us = 0
     member.revoking_frame = None
@@ -61,11 +61,11 @@ def stays(
     if before is not None and member.epoch is not None:
         taken = before - assignment
         if facts.owned is not None:
-            taken &= facts.owned  # the rest may have been given up with this very request
+            taken &= facts.owned  # others may have been given up with this very request
         elif rose:
             taken = NO_PARTITIONS  # so much cannot have been taken without a frame that was missed
     elif before is not None and before - assignment:
-        member.ever = None  # it was told to give them up, or gave them up before its epoch rose: which of both is not known
+        member.ever = None  # it was asked to give them up, or gave them up before its epoch rose: which of both is not known
     if before is None or assignment - before:
         member.granted_us = exchange.res_us
         member.granted_frame = epoch_response_evidence(exchange)
@@ -78,7 +78,7 @@ def stays(
 
 
 def _note_revoking(group: EpochGroupData, exchange: Exchange, member: EpochMember, taken: Partitions) -> None:
-    """Start the clock of what the member was told to give up: each answer that takes more starts it again."""
+    """Start the clock of what the member was asked to give up: each answer that takes more starts it again."""
     if taken:
         member.revoking_us = exchange.res_us
         member.revoking_frame = epoch_response_evidence(exchange)
@@ -91,7 +91,7 @@ def _note_revoking(group: EpochGroupData, exchange: Exchange, member: EpochMembe
 
 
 def removal_overdue_us(group: EpochGroupData, member: EpochMember) -> int | None:
-    """Return until when the coordinator must have removed a member that does not give up what it was told to, None if that is not known."""
+    """Return by when the coordinator must have removed a member that does not give up what it was asked to, None if that is not known."""
     timeout_ms = member.revoking_timeout_ms
     if not member.pending or not member.revoking_us or timeout_ms is None:
         return None
@@ -99,7 +99,7 @@ def removal_overdue_us(group: EpochGroupData, member: EpochMember) -> int | None
 
 
 def longest_kept_us(group: EpochGroupData, timeout_ms: int) -> int:
-    """Return for how long a coordinator may keep a member that does not do within its rebalance timeout what it was told to.
+    """Return for how long a coordinator may keep a member that does not do within its rebalance timeout what it was asked to.
 
     A group that is loaded again starts the member's time anew, and between two heartbeats no frame shows it. One whose partition's leader
     epoch rises again and again is loaded as often: hence three times the time.

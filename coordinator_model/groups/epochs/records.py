@@ -2,7 +2,7 @@
 
 An epoch is delivered with a response, and is the member's own from the moment that the coordinator acted, which lies between request
 and response. Sets of partitions are those that the member holds for the coordinator: it holds what it was assigned, and what it was
-told to give up, until it is proven or possible that it gave that up.
+asked to give up, until it is proven or possible that it gave that up.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class EpochMember(AnyMember, Stored):
     removed: Removed | None = None
     removed_us: int = 0
     removed_frame: Evidence | None = None
-    gone: bool = False  #: it was told that it is no member, and has not asked to join since
+    gone: bool = False  #: a response showed it that it is no member, and it has not asked to join since
     refusals: Refusals | None = None  #: consecutive, of heartbeats, with one error at one epoch
     commit_refusals: Refusals | None = None
     joins: tuple[int, ...] = ()  #: response times of its last joins, unless it left between them
@@ -90,14 +90,14 @@ class EpochMember(AnyMember, Stored):
     reason: str = ""  #: heartbeats give none
     statuses: tuple[tuple[int, str], ...] = ()  #: of a Streams member: (status, detail)
     leaving: bool = False  #: it asked to leave, or was named by a LeaveGroup, and has not gone on since
-    throttled_until_us: int = 0  #: until when its broker told it to send nothing
+    throttled_until_us: int = 0  #: until when its broker throttles it
     foreign_commits: int = 0  #: in a row, of partitions that it had given up and another owned
-    shutdown_asked_us: int = 0  #: of a Streams member: when it was told first that the application stops
+    shutdown_asked_us: int = 0  #: of a Streams member: when a response first asked it to stop
     versions: dict[int, int] = {}  #: API key → version of its last request; without Heartbeats
 
     # A snapshot stores these by topic.
     granted: Partitions | None = None  #: what it is assigned; None if that is not known
-    pending: Partitions = NO_PARTITIONS  #: what it was told to give up, and may still own
+    pending: Partitions = NO_PARTITIONS  #: what it was asked to give up, and may still own
     ever: dict[tuple[str, int], int] | None = None  #: see :meth:`was_assigned`; None if that is not known
 
     TIMES = ("epoch_us", "accepted_us", "accepted_asked_us", "proven_us", "last_frame_us", "heartbeat_us", "paused_us")
@@ -110,7 +110,7 @@ class EpochMember(AnyMember, Stored):
     paused_us: int = 0  #: response time of its last heartbeat
 
     NUMBERS = ("interval_ms", "last_api")
-    interval_ms: int = 0  #: told by the coordinator
+    interval_ms: int = 0  #: as the coordinator sets it
     last_api: int = -1
 
     @property
@@ -120,7 +120,7 @@ class EpochMember(AnyMember, Stored):
 
     @property
     def holds(self) -> Partitions:
-        """What the coordinator can give to nobody else yet, as far as that is known."""
+        """What the coordinator can give to no other member yet, as far as that is known."""
         return self.pending if self.granted is None else self.granted | self.pending
 
     def was_assigned(self, assignment: Partitions, epoch: int) -> None:
@@ -161,7 +161,7 @@ class InstanceUse(NamedTuple):
 
 
 class StatusStreak(NamedTuple):
-    """A status of a Streams group that its members are told one after the other."""
+    """A status of a Streams group that its members get one after the other."""
 
     first_us: int
     last_us: int

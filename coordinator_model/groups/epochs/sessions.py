@@ -1,6 +1,6 @@
-"""Sessions of members with epochs: how long they last, when they end, why a living member is silent, and whose process came back.
+"""Sessions of members with epochs: how long they last, when they end, why a live member is silent, and whose process came back.
 
-No frame names the end of a session: answers show it. A member that lives sends nothing while it is throttled, leaves, or looks for its
+No frame names the end of a session: answers show it. A live member sends nothing while it is throttled, leaves, or looks for its
 coordinator. A client of these protocols keeps its member id for life, so a new id is a new process.
 """
 
@@ -44,7 +44,7 @@ def note_pause(group: EpochGroupData, exchange: Exchange, member: EpochMember) -
 
 
 def note_end(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:
-    """Note that a member, which has just been told that it is none, had not been heard for a session. Its removal is noted afterwards."""
+    """Note that a member, just refused as none, had sent nothing for a session. Its removal is noted afterwards."""
     silence_us = exchange.res_us - member.accepted_asked_us
     sent_nothing = not (member.pending or member.reloaded or member.classic or member.removed)
     if member.accepted_asked_us and sent_nothing and silence_us >= group.shortest_session_ms(member) * 1_000:
@@ -127,7 +127,7 @@ def end(group: EpochGroupData, member: EpochMember, at_us: int, *, taken: bool) 
 # ---------------------------------------------------------------------------------------------------- silence
 
 USUAL_INTERVAL_MS: Final = 5_000
-"""The heartbeat interval that coordinators tell by default."""
+"""The heartbeat interval that coordinators set by default."""
 
 _CLIENTS_KEPT: Final = 32
 
@@ -181,7 +181,7 @@ def looks_for_coordinator(group: EpochGroupData, member: EpochMember, since_us: 
     return group.searches.get(client_text(member.actor), 0) > since_us
 
 
-# ---------------------------------------------------------------------------------------------------- comebacks
+# ----------------------------------------------------------------------------------------------------- restarts
 
 
 def comes_back(group: EpochGroupData, exchange: Exchange, joined: EpochMember) -> tuple[Event, ...]:

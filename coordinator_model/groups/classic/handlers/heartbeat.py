@@ -30,7 +30,7 @@ _SERVED: Final = SHOWN[Observation.HEARTBEAT_OK]
 
 
 def is_unchanged_request(group: ClassicGroup, exchange: Exchange, member: Member) -> bool:  # noqa: ARG001
-    """Return True if a request says nothing new and came in its member's usual pace: only the member's times change then."""
+    """Return True if a request contains nothing new and came in its member's usual pace: only the member's times change then."""
     return (
         exchange.api_key == HEARTBEAT
         and member.joined in {None, exchange.generation}
@@ -48,7 +48,7 @@ def _keeps_pace(member: Member, pause_us: int) -> bool:
 
 
 def on_unchanged_request(group: ClassicGroup, exchange: Exchange, member: Member) -> tuple[Event, ...]:  # noqa: ARG001
-    """Process a request that says nothing new. It and :func:`on_unchanged_response` alone leave the slow part of a group as it is."""
+    """Process a request that contains nothing new. It and :func:`on_unchanged_response` alone leave the slow part of a group as it is."""
     _note_pace(member, exchange.inv_us)
     member.last_frame_us = exchange.inv_us
     member.last_api = HEARTBEAT

@@ -133,7 +133,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
 
 
 def on_late_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-    """Process the answer to a JoinGroup whose client had hung up. It reaches nobody, and shows which id the coordinator counts in."""
+    """Process the answer to a JoinGroup whose client had hung up. It reaches no client, and shows which id the coordinator counts in."""
     if body.error_code == MEMBER_ID_REQUIRED:
         return _answered(group, exchange, body)
     if body.error_code == NONE and body.member_id:

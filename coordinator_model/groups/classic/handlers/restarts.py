@@ -45,7 +45,7 @@ def _died(group: ClassicGroup, member: Member) -> bool:
 
 
 def goes_on_as_another(group: ClassicGroup, member: Member) -> bool:
-    """Return True if the client hung up and came again under another id, and its process is known to live.
+    """Return True if the client hung up and came again under another id, and its process is known to be alive.
 
     Where it hung up while its JoinGroup was held, R-05 reports it.
     """
@@ -64,7 +64,7 @@ def looks_for_coordinator(group: ClassicGroup, member: Member) -> bool:
 
 
 def is_alive(group: ClassicGroup, member: Member) -> bool:
-    """Return True if the process of a member whose connection ended is known to live.
+    """Return True if the process of a member whose connection ended is known to be alive.
 
     It gave up a JoinGroup that the coordinator held, and did not begin with a FindCoordinator on a new connection, as a process does that
     starts; or it asks on a connection that it had before; or such a connection is open that no other member uses; or it had asked to join

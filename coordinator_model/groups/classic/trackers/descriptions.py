@@ -1,4 +1,4 @@
-"""Tracker of descriptions: what a broker says of the group to an admin client, held against what the model knows.
+"""Tracker of descriptions: what a broker answers about the group to an admin client, compared with what the model knows.
 
 DescribeGroups shows the coordinator's own state and members, but no generation. A description is judged when the next one comes: by then
 frames show whether the generation that was complete before it went on after it. If it did, the group was Stable in between with the members

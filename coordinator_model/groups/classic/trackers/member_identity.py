@@ -2,7 +2,7 @@
 
 *Later responses decide about a refusal.* A refusal is wrong only if a later response shows that nothing had changed, so a suspected one
 is kept for a while. *No frame announces that a coordinator loaded its group again*: it may restart between two frames, and then starts
-from the last generation in the log. Whatever relies on a generation or an instance must therefore rely on one that a SyncGroup success
+from the last generation in the log. What relies on a generation or an instance must therefore rely on one that a SyncGroup success
 proved to be in the log. *A frame that was not captured explains anything*: members that were never captured are not checked.
 """
 

@@ -162,7 +162,7 @@ class RebalanceHistory(Stored):
 
     @staticmethod
     def on_unseen(group: GroupData, connection: str, at_us: int) -> bool:
-        """Note that a SyncGroup of this connection may wait, which is not told before it is answered.
+        """Note that a SyncGroup of this connection may wait, which is not reported before it is answered.
 
         :return: False if something else may wait, which could change the group.
         """
@@ -328,7 +328,7 @@ class RebalanceHistory(Stored):
         return (Rebalanced(exchange, newest),)
 
     def _assigned(self, group: GroupData, exchange: Exchange) -> None:
-        """Process a SyncGroup request: an assignment with partitions that no plan had before tells why its leader rejoined."""
+        """Process a SyncGroup request: an assignment with partitions that no plan had before shows why its leader rejoined."""
         newest, starter = group.newest_generation, self.finished
         if newest is None or not newest.grown or newest.generation != self.counted or newest.leader != exchange.member_id:
             return

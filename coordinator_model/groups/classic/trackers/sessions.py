@@ -251,7 +251,7 @@ def _resubscribes(left: Left, exchange: Exchange) -> bool:
 def _was_at_work(group: GroupData, exchange: Exchange, member: Member) -> bool:
     """Return True if the coordinator accepted another member after this one's session ended, and had time since to end that session.
 
-    When a whole machine stands still, its timers fire late, and whoever is accepted first afterwards proves nothing.
+    When a whole machine stands still, its timers fire late, and the first member accepted afterwards proves nothing.
     """
     ended_us = exchange.inv_us - exchange.silence_us + (member.session_timeout_ms or 0) * 1_000
     return any(
