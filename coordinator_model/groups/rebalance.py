@@ -90,6 +90,9 @@ class Identity(NamedTuple):
         }
 
 
+UNKNOWN: Final = Identity("", None, None, "")
+
+
 class MemberProgress(Stored):
     """One member in one rebalance; a time is 0 if it was not seen."""
 
@@ -282,8 +285,8 @@ class Recorder(Stored):
         moved: Moved | None,
         waited: Iterable[Waited],
         frame: FramePlace | None,
-    ) -> Rebalance:
-        """Note that the rebalance is over, and why; return it.
+    ) -> None:
+        """Note that the rebalance is over, and why.
 
         :param members: those that took part.
         :param assignor: which the coordinator chose of those that all members offer; None if there is none, or it is not known.
@@ -328,7 +331,6 @@ class Recorder(Stored):
             waited_for=_longest_first(waited),
             assignor=assignor,
         )
-        return over
 
     def regain_members(self, group: Group[Any], exchange: Exchange, known: str) -> None:
         """Note that a response has shown all members, unless they were known before.

@@ -45,6 +45,7 @@ from coordinator_model.groups.rebalance import (
     NO_STARTER,
     PARTITIONS_KEPT,
     REBALANCES_KEPT,
+    UNKNOWN,
     Identity,
     MemberProgress,
     Moved,
@@ -354,7 +355,7 @@ class ClassicRebalances(Recorder):
             current.stayed = moved.stayed if moved is not None else 0
             current.subject, current.members, current.awaited = (), {}, {}
             if not current.is_no_op:
-                current.frame, current.reason = None, ""
+                current.identity, current.frame, current.reason = UNKNOWN, None, ""
             self.over = (*self.over, current)[-REBALANCES_KEPT:]
 
     def _hand_over(self, current: Rebalance, members: list[MemberProgress], ended: str, at_us: int) -> Moved | None:

@@ -42,6 +42,7 @@ from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, E
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.rebalance import (
     PARTITIONS_KEPT,
+    UNKNOWN,
     Awaited,
     Identity,
     MemberProgress,
@@ -322,7 +323,7 @@ class EpochRebalances(Recorder):
         if self.current is not None:
             idle = [one for one in self.current.members.values() if one.stopped_us and not one.resumed_us]
             self._end(group, exchange.res_us, NEXT_EPOCH)
-        identity = Identity("", None, None, "") if starter is None else Identity.of_member(starter)
+        identity = UNKNOWN if starter is None else Identity.of_member(starter)
         begun = Rebalance(cause, identity, exchange.key, was.group_epoch, exchange.res_us, group.incarnation, group.epoch)
         still_here = [one for one in idle if one.identity.member_id in group.members]
         self.begin(group, begun, still_here, exchange)
