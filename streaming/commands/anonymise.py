@@ -13,8 +13,8 @@ from coordinator_model.wire.record import pack_envelope
 from coordinator_model.wire.recording import MAGIC
 from streaming.commands.capture_files import STDIN, ReplayError, progress_of, source_of
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.input_notes import notes_of, notes_of_capture
 from streaming.commands.output import fail, stderr
-from streaming.commands.told import told_of, told_of_capture
 from streaming.mirror.anonymised import Anonymiser
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
@@ -107,12 +107,12 @@ def _copy_records(source: Source, called: str, notes: list[str], write: Callable
 
 
 def _copy_log(source: Source, called: str, reader: RequestLogReader, notes: list[str]) -> None:
-    reader.read([reader.told_in(source, lambda why: notes.append(_damaged(called, why)))])
+    reader.read([reader.entries_in(source, lambda why: notes.append(_damaged(called, why)))])
     reader.finish()
     why = reader.why_nothing()
     if why is not None:
         raise ReplayError(f"{called} {why}")
-    notes += told_of(reader)
+    notes += notes_of(reader)
 
 
 def _copy_capture(source: Source, called: str, reader: CaptureReader, secrets: KeyLog, notes: list[str]) -> None:
@@ -129,7 +129,7 @@ def _copy_capture(source: Source, called: str, reader: CaptureReader, secrets: K
     why = reader.why_nothing()
     if why is not None:
         raise ReplayError(f"{called} {why}")
-    notes += told_of_capture(reader.stats, reader.echoes)
+    notes += notes_of_capture(reader.stats, reader.echoes)
 
 
 def _damaged(called: str, why: str) -> str:

@@ -175,8 +175,8 @@ def _logged(source: Source, called: str) -> Iterator[MirrorRecord]:
     found: list[MirrorRecord] = []
     damage: list[str] = []
     reader = RequestLogReader(found.append)
-    for told in reader.told_in(source, damage.append):
-        reader.take(told)
+    for entry in reader.entries_in(source, damage.append):
+        reader.take(entry)
         yield from _frames(found)
         found.clear()
     reader.finish()
@@ -204,14 +204,14 @@ def _read(stream: BinaryIO) -> Iterator[MirrorRecord]:
 
 def _from_json(text: bytes, number: int) -> MirrorRecord:
     try:
-        told = json.loads(text)
-        kind = Kind.REQUEST if told["request"] else Kind.RESPONSE
-        key, version, frame = int(told["api_key"]), int(told["api_version"]), _bytes(told["frame"])
+        fields = json.loads(text)
+        kind = Kind.REQUEST if fields["request"] else Kind.RESPONSE
+        key, version, frame = int(fields["api_key"]), int(fields["api_version"]), _bytes(fields["frame"])
     except (ValueError, KeyError, TypeError):
         raise RecordError(
             f"line {number} is neither a mirror record nor an object with request, api_key, api_version and frame (hexadecimal or base64)"
         ) from None
-    return MirrorRecord(-1, number, told.get("group"), kind, 0, api_key=key, api_version=version, frame=frame)
+    return MirrorRecord(-1, number, fields.get("group"), kind, 0, api_key=key, api_version=version, frame=frame)
 
 
 def _bytes(text: str) -> bytes:

@@ -25,9 +25,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from coordinator_model.wire.record import HEADER_NAME
 from streaming.commands.capture_files import STDIN, ReplayError, called, files_of, progress_of, source_of
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.input_notes import notes_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours
-from streaming.commands.told import told_of
 from streaming.kafka.acls import not_readable
 from streaming.kafka.client_options import client_options
 from streaming.kafka.clients import without_group
@@ -145,7 +145,7 @@ def mirror(
     reader.finish()
     unsent = sink.close(_FLUSH_TIMEOUT_S)
     why = reader.why_nothing()
-    for note in [*notes, *([] if why else told_of(reader))]:
+    for note in [*notes, *([] if why else notes_of(reader))]:
         console.print(visible(note), style="dim")
     if why is not None:
         fail(ReplayError(f"the {'capture' if isinstance(reader, CaptureReader) else 'log'} {why}"))
@@ -199,7 +199,7 @@ class _Run:
 
     def _read_logs(self, names: Sequence[str], sources: Sequence[Source]) -> None:
         reader = self.reader = self._log_reader(HELD_BACK_US, held_at_least=HELD_AT_LEAST)
-        reader.read([reader.told_in(source, self._damage(name)) for name, source in zip(names, sources, strict=True)])
+        reader.read([reader.entries_in(source, self._damage(name)) for name, source in zip(names, sources, strict=True)])
 
     def _log_reader(self, held_back_us: int, *, held_at_least: int) -> RequestLogReader:
         return RequestLogReader(

@@ -180,14 +180,14 @@ def _run(
 
 def _summary(notifier: Notifier) -> str:
     counts = [
-        (dispatcher.name, dispatcher.told, dispatcher.refused)
+        (dispatcher.name, dispatcher.accepted, dispatcher.refused)
         for dispatcher in notifier.dispatchers
         if not dispatcher.name.startswith(("heartbeat/", "digest/"))
     ]
     if notifier.traces is not None:
         counts.append(("traces", notifier.traces.sent, notifier.traces.refused))
-    told = [f"{name} {sent}" + (f" (rejected {refused})" if refused else "") for name, sent, refused in counts]
-    return f"sent to {', '.join(told)}" if told else "no receiver gets findings"
+    receivers = [f"{name} {sent}" + (f" (rejected {refused})" if refused else "") for name, sent, refused in counts]
+    return f"sent to {', '.join(receivers)}" if receivers else "no receiver gets findings"
 
 
 class _DryChannel:

@@ -32,11 +32,11 @@ class ReadRecording(NamedTuple):
     """What is known of files beside what they tell of groups."""
 
     clients: list[Json]  #: of captured traffic, as members of published groups
-    told: list[str]  #: what was read, and what could not be: a sentence each
+    summary: list[str]  #: what was read, and what could not be: a sentence each
     is_damaged: bool  #: True if a file is truncated or cannot be read to its end
 
 
-NOTHING_TOLD: Final = ReadRecording([], [], is_damaged=False)
+NOTHING_READ: Final = ReadRecording([], [], is_damaged=False)
 
 
 def read_recordings(
@@ -64,7 +64,7 @@ def read_recordings(
         for file in files:
             if file not in traffic:
                 read_file(state, Path(file))
-    return ReadRecording(speakers.groups(), session.told, session.is_damaged)
+    return ReadRecording(speakers.groups(), session.summary, session.is_damaged)
 
 
 def _is_traffic(file: str) -> bool:

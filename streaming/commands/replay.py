@@ -22,8 +22,8 @@ from coordinator_model.settings import Settings
 from coordinator_model.wording import counted
 from streaming.commands.capture_files import FIRST_BYTES, STDIN, ReplayError, called, files_of, progress_of, source_of
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.input_notes import notes_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_json, stderr, stdout
-from streaming.commands.told import told_of
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.broker_log.history import CoordinatorHistory
@@ -159,7 +159,7 @@ class ReplaySession:
         self, shown: Shown, settings: Settings, complain: Console, seen: Callable[[MirrorRecord], None] | None = None
     ) -> None:
         self.notes: list[str] = []
-        self.told: list[str] = []  #: at the end: what was read, and what could not be, a sentence each
+        self.summary: list[str] = []  #: at the end: what was read, and what could not be, a sentence each
         self.is_damaged = False  #: True if a file is truncated or cannot be read to its end
         self._shown = shown
         self._seen = seen
@@ -203,16 +203,16 @@ class ReplaySession:
             why = self._reader.why_nothing()
             if why is not None:
                 raise ReplayError("; ".join([f"{_listed(self._names)} {why}", *self.notes]))
-            summary = list(told_of(self._reader))
+            summary = list(notes_of(self._reader))
         elif not self._offline.counters and not self._offline.last_us:
             raise ReplayError("; ".join([f"{_listed(self._names)} holds no records", *self.notes]))
         self._offline.finish()
-        read = list(_told_of_all(self._offline))
+        read = list(_notes_of_all(self._offline))
         if self._story is not None and not self._offline.counters["frames"]:
-            read = list(self._tell_story(self._story))
+            read = list(self._show_history(self._story))
         worst = self._shown.finish()
-        self.told = [*read, *summary, *self.notes]
-        for note in self.told:
+        self.summary = [*read, *summary, *self.notes]
+        for note in self.summary:
             self._complain.print(visible(note), style="dim")
         return worst
 
@@ -230,18 +230,18 @@ class ReplaySession:
         story = self._story = CoordinatorHistory(self._happened.append, cluster)
         reader = self._reader = RequestLogReader(offline.recorded, cluster=cluster, story=story)
         try:
-            reader.read([reader.told_in(source, self._damage(name)) for name, source in zip(self._names, sources, strict=True)])
+            reader.read([reader.entries_in(source, self._damage(name)) for name, source in zip(self._names, sources, strict=True)])
         except KeyboardInterrupt:
             reader.next_offset = offline.next_offset  # the current record may not be processed
             raise
 
-    def _tell_story(self, story: CoordinatorHistory) -> Iterator[str]:
+    def _show_history(self, story: CoordinatorHistory) -> Iterator[str]:
         """Tell what coordinators said, where no frame tells more."""
         story.finish()
-        tell = self._shown.event
-        if tell is not None:
+        show = self._shown.event
+        if show is not None:
             for event in self._happened:
-                tell(event)
+                show(event)
         seconds = (story.last_us - story.first_us) / 1_000_000
         yield f"{counted(story.lines, 'line')} of coordinators about {counted(len(story.groups), 'group')} in {seconds:,.0f} s"
 
@@ -324,8 +324,8 @@ class _Text:
     def finish(self) -> Severity | None:
         self._report.print(self._console)
         counts = Counter(self._severities.values())
-        told = ", ".join(f"{counts[severity]} {severity.value}" for severity in reversed(Severity) if counts[severity])
-        self._console.print(f"{counts.total()} finding{'s' if counts.total() != 1 else ''}: {told}" if told else "no findings")
+        each = ", ".join(f"{counts[severity]} {severity.value}" for severity in reversed(Severity) if counts[severity])
+        self._console.print(f"{counts.total()} finding{'s' if counts.total() != 1 else ''}: {each}" if each else "no findings")
         return max(counts, key=lambda severity: severity.rank, default=None)
 
 
@@ -354,7 +354,7 @@ class _Json:
         return self._worst
 
 
-def _told_of_all(offline: ReplayEngine) -> Iterator[str]:
+def _notes_of_all(offline: ReplayEngine) -> Iterator[str]:
     counters = offline.counters
     seconds = (offline.last_us - offline.first_us) / 1_000_000
     since = f", from {iso_utc(offline.first_us)[:19].replace('T', ' ')} UTC on" if offline.first_us else ""

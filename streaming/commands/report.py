@@ -14,7 +14,7 @@ import typer
 from streaming.commands.capture_files import ReplayError
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile
 from streaming.commands.output import EXIT_OK, EXIT_UNUSABLE, fail
-from streaming.commands.recordings import NOTHING_TOLD, read_recordings
+from streaming.commands.recordings import NOTHING_READ, read_recordings
 from streaming.commands.replay import settings_of
 from streaming.commands.since import moment_of
 from streaming.commands.view import PropertiesOption, ServersOption, results_source
@@ -111,8 +111,8 @@ def report(
             read = read_recordings(state, files or (), settings_of(config), ports=port or (), cluster=cluster, key_log=key_log)
         else:
             _read_topics(state, config, bootstrap_server, command_config, since_s)
-            read = NOTHING_TOLD
-        made = report_of(state, wanted=_wanted(state, group or ()), since_s=since_s, clients=read.clients, read=read.told)
+            read = NOTHING_READ
+        made = report_of(state, wanted=_wanted(state, group or ()), since_s=since_s, clients=read.clients, read=read.summary)
     except (ConfigError, SetupError, ReplayError, KeyLogError) as error:
         fail(error)
     _write(_form(made, form), output)

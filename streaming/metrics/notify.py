@@ -46,7 +46,7 @@ class NotifyCollector:
             families[name].add_metric((), value)
         families["rebalance_notify_build_info"].add_metric((version("rebalance-monitor"),), 1)
         for dispatcher in notifier.dispatchers:
-            families["rebalance_notify_sent_total"].add_metric((dispatcher.name,), dispatcher.told)
+            families["rebalance_notify_sent_total"].add_metric((dispatcher.name,), dispatcher.accepted)
             families["rebalance_notify_rejected_total"].add_metric((dispatcher.name,), dispatcher.refused)
             families["rebalance_notify_failures"].add_metric((dispatcher.name,), dispatcher.failures)
         return families.values()

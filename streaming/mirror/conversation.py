@@ -130,9 +130,9 @@ class Conversation:
         self._opaque = False
         self._opaque_since_us = 0
         self._opaque_bytes = 0
-        self._gap_told = False
+        self._gap_written = False
         self._client_finished_us = 0  #: when the client closed its end; 0 while it has not, and once that is told
-        self._end_told = False
+        self._end_written = False
         self._held = [self._record(Kind.OPEN)]
 
     # --- what the capturer reports ---------------------------------------------------------------------------------
@@ -146,10 +146,10 @@ class Conversation:
         """The next bytes on their way to the client."""
         self._at_us = at_us
         self._follow(self._responses, data)
-        if self._opaque and not self._gap_told:
-            self._tell_gap()  # the broker understands what this client says, and we do not
+        if self._opaque and not self._gap_written:
+            self._write_gap()  # the broker understands what this client says, and we do not
         if self._client_finished_us:
-            self._tell_end_of_client()
+            self._write_end_of_client()
 
     def client_finished(self, at_us: int) -> None:
         """The client has closed its end of the connection: it takes no answer any more.
@@ -157,27 +157,27 @@ class Conversation:
         The broker does not notice while it holds a JoinGroup or a SyncGroup, so that its own end of the connection may come minutes later.
         """
         self._at_us = self._client_finished_us = at_us
-        self._tell_end_of_client()
+        self._write_end_of_client()
 
     def closed(self, at_us: int) -> None:
         """The connection has ended, on whichever side."""
         self._at_us = at_us
         if self._announced is not None:
             self._known_software.closed(*self._announced)
-        if self._gap_told:
-            self._tell_gap()
-        if not self._end_told:
-            self._tell_end()
+        if self._gap_written:
+            self._write_gap()
+        if not self._end_written:
+            self._write_end()
 
-    def _tell_end_of_client(self) -> None:
+    def _write_end_of_client(self) -> None:
         """Say that the client has gone, once no answer is under way to it but those that the coordinator holds."""
         if any(asked.number >= 0 and asked.api_key not in _HELD_BY_COORDINATOR for asked in self._waiting):
             return
         self._at_us, self._client_finished_us = self._client_finished_us, 0
-        self._tell_end()
+        self._write_end()
 
-    def _tell_end(self) -> None:
-        self._end_told = True
+    def _write_end(self) -> None:
+        self._end_written = True
         self._write_to(self._groups, self._record(Kind.CLOSE))
 
     # --- both directions -------------------------------------------------------------------------------------------
@@ -199,11 +199,11 @@ class Conversation:
         self._opaque_since_us = self._at_us
         self._waiting.clear()
         if self._groups:
-            self._tell_gap()
+            self._write_gap()
         self._on_opaque(reason)
 
-    def _tell_gap(self) -> None:
-        self._gap_told = True
+    def _write_gap(self) -> None:
+        self._gap_written = True
         loss = Loss(records=0, bytes=self._opaque_bytes, from_us=self._opaque_since_us, to_us=self._at_us)
         gap = self._record(Kind.GAP, frame=pack_loss(loss))
         if self._groups:
@@ -362,9 +362,9 @@ class Conversation:
             return self._frame_cap
         if answered.api_key == _SASL_HANDSHAKE and answered.api_version == 0:
             return _HANDSHAKE_RESPONSE
-        return size if self._tells_topics(answered, size) else RESPONSE_PREFIX
+        return size if self._has_topics(answered, size) else RESPONSE_PREFIX
 
-    def _tells_topics(self, answered: _Exchange, size: int) -> bool:
+    def _has_topics(self, answered: _Exchange, size: int) -> bool:
         return answered.api_key == METADATA and self._topics is not None and size <= READ_AT_MOST
 
     def _note_topics(self, answered: _Exchange, frame: bytes) -> None:
@@ -397,7 +397,7 @@ class Conversation:
             self._write_to(self._groups if answered.held else answered.groups, record)
             if answered.held:
                 self._held.append(record)
-        elif len(head) == size and self._tells_topics(answered, size):
+        elif len(head) == size and self._has_topics(answered, size):
             self._note_topics(answered, head)
         elif answered.api_key == _SASL_HANDSHAKE and answered.api_version == 0 and len(head) == _HANDSHAKE_RESPONSE:
             _, error_code = _handshake_response(head)

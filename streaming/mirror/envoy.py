@@ -69,10 +69,10 @@ def traces(source: Source, damage: Callable[[str], None], name: str) -> Iterator
     """
     beginning = source.peek(BEGINNING)
     split = _json_messages if _is_json(beginning) else _delimited_messages if _is_delimited(beginning) else _binary_messages
-    told = _Traces(name)
+    reader = _Traces(name)
     try:
         for wrapper in split(source):
-            found = list(told.events(wrapper))
+            found = list(reader.events(wrapper))
             if found:
                 yield found
     except CaptureError as error:
@@ -195,11 +195,11 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _read(data: bytes, message: str) -> dict[str, Any]:
-    known, told = _FIELDS[message], list(_fields(data))
-    if message == "connection" and any(number == 3 for number, _ in told):
+    known, pairs = _FIELDS[message], list(_fields(data))
+    if message == "connection" and any(number == 3 for number, _ in pairs):
         known = _OLDER_CONNECTION
     found: dict[str, Any] = {}
-    for number, value in told:
+    for number, value in pairs:
         name, inside = known.get(number, ("", ""))
         content = _read(value, inside) if inside and isinstance(value, bytes) else value
         if name == "events" and inside == "event":
@@ -219,7 +219,7 @@ class _Trace:
         self.name = name
         self.sides = sides
         self.is_whole = is_whole
-        self.told = 0  #: bytes of both directions so far, by Envoy's count; 0 while it does not count
+        self.counted = 0  #: bytes of both directions so far, by Envoy's count; 0 while it does not count
         self.side = 0  #: who sent the newest ones
         self.is_cut = False
 
@@ -263,13 +263,13 @@ class _Traces:
     def _happened(self, trace: _Trace, event: dict[str, Any]) -> Iterator[SocketEvent]:
         counted = int(event.get("seq_num", 0))
         side, data, is_cut = _bytes_of(event)
-        missing = counted - trace.told if trace.told and counted else 0
+        missing = counted - trace.counted if trace.counted and counted else 0
         if trace.is_cut and missing > 0:
             yield _event(trace, event, side=trace.side, missing=missing)
         elif missing > _HALF_CLOSES:  # whole events are missing
             yield _event(trace, event, side=0, missing=UNKNOWN)
             yield _event(trace, event, side=1, missing=UNKNOWN)
-        trace.told, trace.side, trace.is_cut = counted + len(data) if counted else 0, side, is_cut
+        trace.counted, trace.side, trace.is_cut = counted + len(data) if counted else 0, side, is_cut
         unknown = UNKNOWN if is_cut and not counted else 0
         yield _event(trace, event, side=side, data=data, missing=unknown, is_closed="closed" in event)
 
@@ -304,9 +304,9 @@ def _at_us(timestamp: str | dict[str, int]) -> int:
     return timestamp.get("seconds", 0) * 1_000_000 + timestamp.get("nanos", 0) // 1000
 
 
-def _address(told: dict[str, Any]) -> tuple[str, int]:
+def _address(address: dict[str, Any]) -> tuple[str, int]:
     """Address and port; without a port for a pipe, and empty for what Envoy does not know yet when a connection begins."""
-    socket, pipe = told.get("socket_address", {}), told.get("pipe", {})
+    socket, pipe = address.get("socket_address", {}), address.get("pipe", {})
     return _text(socket.get("address") or pipe.get("path", "")), int(socket.get("port_value", 0))
 
 

@@ -104,7 +104,7 @@ class KafkaSink:
             Credentials(lambda: {**self._read(), **_ALWAYS}, "the mirror's producer", tell),
             _BY_DEFAULT,
             reported=self._reported,
-            on_error=self._hear,
+            on_error=self._on_error,
             most=sys.maxsize,  # it is bounded here, where the loss is counted
         )
         self._lock = self._producer.lock
@@ -238,17 +238,17 @@ class KafkaSink:
         self._buffered_records -= 1
         self._buffered_bytes -= len(record.value or b"") + _OVERHEAD
         loss: Loss | None = record.about
-        tells_loss = loss is not None and record.partition == EVERY_PARTITION
-        self._gaps -= tells_loss
+        is_gap = loss is not None and record.partition == EVERY_PARTITION
+        self._gaps -= is_gap
         if error is not None:
-            if tells_loss:
+            if is_gap:
                 self._pending_loss = added(self._pending_loss, record.about)  # counted already, and to be written again
             else:
                 self._lose(loss, error.str())
             return
         self.written += self.partitions or 1 if record.partition == EVERY_PARTITION else 1
         self._answers = True
-        if loss is not None and tells_loss:
+        if loss is not None and is_gap:
             self._tell(f"{loss.records} frames ({loss.bytes} bytes) were lost; every partition of topic {self._topic} says so")
 
     def _lose(self, loss: Loss | None, why: str) -> None:
@@ -303,7 +303,7 @@ class KafkaSink:
             raise SetupError(f"the mirror's producer configuration is not accepted: {reason_of(error)}") from None
         self.partitions, self._away = partitions, None
 
-    def _hear(self, error: KafkaError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's local codes are named so
             self._answers = False
 

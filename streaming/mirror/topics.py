@@ -82,7 +82,7 @@ def _limit(kept: dict[str, str] | dict[str, tuple[str, int]] | dict[int, None], 
         del kept[next(iter(kept))]  # type: ignore[arg-type]
 
 
-def topic_told(error_code: int, name: str, id_: str, partitions: int) -> Topic | None:
+def topic_of(error_code: int, name: str, id_: str, partitions: int) -> Topic | None:
     """Return the topic of an entry in a Metadata response, None if the entry tells neither of one nor that there is none."""
     is_described = error_code == _NO_ERROR and partitions > 0
     is_missing = error_code == _UNKNOWN_TOPIC_OR_PARTITION
@@ -97,13 +97,13 @@ def topics_in(frame: bytes, api_version: int) -> list[Topic]:
     walk = _Walk(frame, flexible=api_version in _LAYOUT.flexible)
     walk.skip(4)  # correlation id
     walk.tags()
-    told = []
+    found = []
     for topic in walk.struct(_LAYOUT.name, min(api_version, _LAYOUT.versions.last))["topics"]:
         id_ = topic.get("topic_id", _NO_ID)
         kafka_id = "" if id_ == _NO_ID else base64.urlsafe_b64encode(id_).rstrip(b"=").decode()
         error_code = int.from_bytes(topic["error_code"], "big", signed=True)
-        told.append(topic_told(error_code, topic["name"], kafka_id, len(topic["partitions"])))
-    return [topic for topic in told if topic is not None]
+        found.append(topic_of(error_code, topic["name"], kafka_id, len(topic["partitions"])))
+    return [topic for topic in found if topic is not None]
 
 
 @cache

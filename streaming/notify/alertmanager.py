@@ -99,7 +99,7 @@ class AlertmanagerChannel:
         notices: dict[Labels, list[Notification]] = {}
         for notice in delivery.notices:
             labels = self._labels(notice.finding)
-            notices.setdefault(labels if labels in alerts else self._labels(notice.told or notice.finding), []).append(notice)
+            notices.setdefault(labels if labels in alerts else self._labels(notice.last_sent or notice.finding), []).append(notice)
         return [_delivery([alert], notices.get(labels, ())) for labels, alert in alerts.items()]
 
     def only(self, notice: Notification, now_s: float) -> Delivery:
@@ -109,9 +109,9 @@ class AlertmanagerChannel:
     # --- findings into alerts ------------------------------------------------------------------------------------
 
     def _deliveries(
-        self, ripe: Sequence[Notification], told: Iterable[Mapping[str, Any]], now_s: float, *, everything: bool
+        self, ripe: Sequence[Notification], sent: Iterable[Mapping[str, Any]], now_s: float, *, everything: bool
     ) -> list[Delivery]:
-        members, touched = self._members(ripe, told)
+        members, touched = self._members(ripe, sent)
         for labels in [labels for labels, ended in self._ended.items() if ended.until_s < now_s]:
             del self._ended[labels]
         alerts: dict[Labels, dict[str, Any]] = {}
@@ -130,20 +130,20 @@ class AlertmanagerChannel:
         return self._batches(alerts, ripe)
 
     def _members(
-        self, ripe: Iterable[Notification], told: Iterable[Mapping[str, Any]]
+        self, ripe: Iterable[Notification], sent: Iterable[Mapping[str, Any]]
     ) -> tuple[dict[Labels, list[_Member]], set[Labels]]:
         """Return the findings of each alert after delivery of the due notifications, and the alerts that these change."""
         members: dict[Labels, dict[str, _Member]] = {}
         touched: set[Labels] = set()
-        for finding in told:
+        for finding in sent:
             members.setdefault(self._labels(finding), {})[finding["id"]] = _Member(finding, _opened_s(finding), None)
         for notice in ripe:
             name = notice.finding["id"]
-            if notice.told is not None:
-                before = self._labels(notice.told)
+            if notice.last_sent is not None:
+                before = self._labels(notice.last_sent)
                 touched.add(before)
                 ended_s = _ended_s(notice.finding)
-                members.setdefault(before, {})[name] = _Member(notice.told, _opened_s(notice.told), ended_s)
+                members.setdefault(before, {})[name] = _Member(notice.last_sent, _opened_s(notice.last_sent), ended_s)
             if notice.event in {Event.OPEN, Event.SEVERITY}:
                 labels = self._labels(notice.finding)
                 touched.add(labels)
@@ -217,7 +217,7 @@ class AlertmanagerChannel:
         place = {labels: number // _BATCH for number, labels in enumerate(alerts)}
         notices: dict[int, list[Notification]] = {}
         for notice in ripe:
-            concerned = [self._labels(finding) for finding in (notice.told, notice.finding) if finding is not None]
+            concerned = [self._labels(finding) for finding in (notice.last_sent, notice.finding) if finding is not None]
             notices.setdefault(max(place.get(labels, 0) for labels in concerned), []).append(notice)
         listed = list(alerts.values())
         return [
@@ -230,9 +230,9 @@ def _delivery(alerts: Sequence[dict[str, Any]], notices: Iterable[Notification])
 
 
 def _opened_s(finding: Mapping[str, Any]) -> float:
-    return ObservedFinding.of(finding, heard_s=0.0).opened_s
+    return ObservedFinding.of(finding, written_s=0.0).opened_s
 
 
 def _ended_s(finding: Mapping[str, Any]) -> float:
-    heard = ObservedFinding.of(finding, heard_s=0.0)
-    return heard.resolved_s if heard.resolved_s is not None else heard.updated_s
+    observed = ObservedFinding.of(finding, written_s=0.0)
+    return observed.resolved_s if observed.resolved_s is not None else observed.updated_s

@@ -38,7 +38,7 @@ class Memory:
     def __init__(self, findings: str) -> None:
         self.unreadable = 0  #: number of records that cannot be parsed
         self._prefix = f"{findings}/"
-        self._told: dict[str, dict[str, Delivered]] = {}
+        self._delivered: dict[str, dict[str, Delivered]] = {}
         self._positions: dict[str, dict[int, int]] = {}
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
@@ -58,12 +58,12 @@ class Memory:
             if content is not None:
                 self._positions.setdefault(receiver, {})[int(what.removeprefix(_POSITION))] = int(content["position"])
         elif content is None:
-            self._told.get(receiver, {}).pop(what, None)
+            self._delivered.get(receiver, {}).pop(what, None)
         else:
-            self._told.setdefault(receiver, {})[what] = Delivered.from_json(content)
+            self._delivered.setdefault(receiver, {})[what] = Delivered.from_json(content)
 
-    def told(self, receiver: str) -> Mapping[str, Delivered]:
-        return self._told.get(receiver, {})
+    def delivered(self, receiver: str) -> Mapping[str, Delivered]:
+        return self._delivered.get(receiver, {})
 
     def positions(self, receiver: str) -> Mapping[int, int]:
         return self._positions.get(receiver, {})
@@ -72,7 +72,7 @@ class Memory:
 class DeliveryLog(Protocol):
     """Stores deliveries and positions."""
 
-    def remember(self, receiver: str, told: Mapping[str, Delivered]) -> None:
+    def remember(self, receiver: str, delivered: Mapping[str, Delivered]) -> None:
         """Store what was delivered to a receiver just now, by finding id."""
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None:
@@ -82,7 +82,7 @@ class DeliveryLog(Protocol):
 class NoDeliveryLog:
     """A delivery log for dry runs that stores nothing."""
 
-    def remember(self, receiver: str, told: Mapping[str, Delivered]) -> None: ...
+    def remember(self, receiver: str, delivered: Mapping[str, Delivered]) -> None: ...
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None: ...
 
@@ -97,10 +97,10 @@ class KafkaDeliveryLog:
         self._producer = LastingProducer(Credentials(kafka.for_librdkafka, "the writer of notifications", tell), {"linger.ms": 0})
         self._producer.start()
 
-    def remember(self, receiver: str, told: Mapping[str, Delivered]) -> None:
-        for name, content in told.items():
+    def remember(self, receiver: str, delivered: Mapping[str, Delivered]) -> None:
+        for name, content in delivered.items():
             self._write(receiver, name, content.as_json())
-        if told:
+        if delivered:
             self._flush()  # while Kafka is unreachable the records stay queued; no new findings arrive then either
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None:

@@ -189,6 +189,6 @@ def lines_of(report: Report) -> list[str]:
     still = [one for one in (*report.findings, *(one for group in report.groups for one in group.findings)) if is_open(one)]
     if still:
         counts = Counter(one["severity"] for one in still)
-        told = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
-        lines.append(f"{counted(len(still), 'finding')} still open: {told}.")
+        by_severity = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
+        lines.append(f"{counted(len(still), 'finding')} still open: {by_severity}.")
     return lines + [f"Not seen: {line}" for line in report.not_seen]

@@ -48,7 +48,7 @@ class Dispatcher:
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self.told = 0  #: notifications that the receiver accepted
+        self.accepted = 0  #: notifications that the receiver accepted
         self.refused = 0  #: notifications that the receiver rejected
         self.failures = 0  #: failed attempts since the last success
         self._channel = channel
@@ -62,7 +62,7 @@ class Dispatcher:
         self._news = threading.Event()
         self._not_before_s = 0.0
         self._away_since_s = 0.0
-        self._said_refusal = ""
+        self._last_refusal = ""
         self._written: dict[int, int] = {}
         self._tidied_s = 0.0
 
@@ -70,10 +70,10 @@ class Dispatcher:
     def name(self) -> str:
         return self._channel.name
 
-    def hear(self, heard: ObservedFinding) -> None:
+    def observe(self, observed: ObservedFinding) -> None:
         """Process the newest state of a finding."""
         with self._lock:
-            self._outbox.hear(heard)
+            self._outbox.observe(observed)
         self._news.set()
 
     def gone(self, name: str) -> None:
@@ -138,7 +138,7 @@ class Dispatcher:
                 self._refuse(delivery, reason)
             case Accepted():
                 self._back()
-                self._said_refusal = ""
+                self._last_refusal = ""
                 self._take(delivery)
         return True
 
@@ -146,9 +146,9 @@ class Dispatcher:
         if not delivery.notices:
             return
         with self._lock:
-            remember = self._outbox.tell(delivery.notices, self._clock())
+            remember = self._outbox.accept(delivery.notices, self._clock())
         self._delivery_log.remember(self.name, remember)
-        self.told += len(delivery.notices)
+        self.accepted += len(delivery.notices)
         for notice in delivery.notices:
             self._tell(f"{self.name}: sent {in_words(notice)}")
 
@@ -157,8 +157,8 @@ class Dispatcher:
             remember = self._outbox.refuse(delivery.notices, self._clock())
         self._delivery_log.remember(self.name, remember)
         self.refused += len(delivery.notices)
-        if reason != self._said_refusal:
-            self._said_refusal = reason
+        if reason != self._last_refusal:
+            self._last_refusal = reason
             count = len(delivery.notices)
             what = f"{count} notification{'s' if count > 1 else ''}" if count else "the request"
             self._tell(f"{self.name}: rejected {what} (no retry): {reason}")

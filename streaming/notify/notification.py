@@ -95,12 +95,12 @@ class ObservedFinding:
     opened_s: float
     updated_s: float
     resolved_s: float | None
-    heard_s: float  #: when the record was written
+    written_s: float  #: when the record was written
     partition: int  #: of the findings topic
     offset: int
 
     @classmethod
-    def parse(cls, value: bytes | None, *, heard_s: float, partition: int, offset: int) -> Self:
+    def parse(cls, value: bytes | None, *, written_s: float, partition: int, offset: int) -> Self:
         """Parse a record of the findings topic.
 
         :raises UnreadableFindingError: when it is not a finding.
@@ -109,10 +109,10 @@ class ObservedFinding:
             finding = json.loads(value or b"")
         except ValueError as error:
             raise UnreadableFindingError(f"it is not JSON: {error}") from None
-        return cls.of(finding, heard_s=heard_s, partition=partition, offset=offset)
+        return cls.of(finding, written_s=written_s, partition=partition, offset=offset)
 
     @classmethod
-    def of(cls, finding: Any, *, heard_s: float, partition: int = OWN, offset: int = 0) -> Self:
+    def of(cls, finding: Any, *, written_s: float, partition: int = OWN, offset: int = 0) -> Self:
         """Create one from a published finding.
 
         :raises UnreadableFindingError: when a required field is missing or invalid.
@@ -129,7 +129,7 @@ class ObservedFinding:
             opened_s=read.opened_at.timestamp(),
             updated_s=read.updated_at.timestamp(),
             resolved_s=None if read.resolved_at is None else read.resolved_at.timestamp(),
-            heard_s=heard_s,
+            written_s=written_s,
             partition=partition,
             offset=offset,
         )
@@ -163,7 +163,7 @@ class Notification:
 
     event: Event
     finding: dict[str, Any]
-    told: Mapping[str, Any] | None = None  #: the finding as last sent
+    last_sent: Mapping[str, Any] | None = None  #: the finding as last sent
     reason: str | None = None  #: why it counts as resolved although the finding itself is not
 
     @property
@@ -185,7 +185,9 @@ class Notification:
             "event": self.event.value,
             "key": self.key,
             "severity": self.severity.value,
-            "previous_severity": self.told["severity"] if self.told is not None and self.event is Event.SEVERITY else None,
+            "previous_severity": self.last_sent["severity"]
+            if self.last_sent is not None and self.event is Event.SEVERITY
+            else None,
             "reason": self.reason,
             "who": who(self.finding),
             "rule_url": links.to_rule(self.finding),
@@ -226,7 +228,7 @@ class Delivered:
         :raises ValueError, LookupError, TypeError: when ``kept`` is anything else.
         """
         if not kept["over"]:
-            ObservedFinding.of(kept["finding"], heard_s=0.0)
+            ObservedFinding.of(kept["finding"], written_s=0.0)
         return cls(
             finding=kept["finding"],
             first_s=float(kept["first_s"]),

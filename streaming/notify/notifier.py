@@ -85,13 +85,13 @@ def _policy(notify: Notify, wants: Alertmanager | Webhook | Stdout) -> Policy:
 
 
 def _messages(notify: Notify, settings: Webhook | Stdout) -> Policy:
-    return _policy(notify, settings)._replace(tells_resolved=settings.tell_resolved)
+    return _policy(notify, settings)._replace(sends_resolved=settings.tell_resolved)
 
 
 class Notifier:
     """A context manager that reads the existing records on entry.
 
-    :param tell: called with a sentence for each event that an operator should know of.
+    :param tell: called with a sentence for each event that an operator should know.
     :param adapt: maps each channel to the one to use, for a dry run, which sends no traces either.
     """
 
@@ -161,7 +161,7 @@ class Notifier:
         notify = self._config.notify
         for channel, policy in self._receivers:
             known = policy or Policy(FindingFilter(), notify.wait_s)
-            outbox = Outbox(known, memory.told(channel.name), memory.positions(channel.name))
+            outbox = Outbox(known, memory.delivered(channel.name), memory.positions(channel.name))
             outbox.begin(ends)
             dispatcher = Dispatcher(
                 self._adapt(channel),
@@ -236,8 +236,8 @@ class Notifier:
             self._gone((record.key or b"").decode(errors="replace"))
             return
         try:
-            heard = ObservedFinding.parse(
-                record.value, heard_s=min(now_s, record.written_s or now_s), partition=record.partition, offset=record.offset
+            observed = ObservedFinding.parse(
+                record.value, written_s=min(now_s, record.written_s or now_s), partition=record.partition, offset=record.offset
             )
         except UnreadableFindingError as error:
             self.unreadable += 1
@@ -246,7 +246,7 @@ class Notifier:
                     f"{record.topic}, partition {record.partition}, offset {record.offset} is not a finding: {on_one_line(str(error))}"
                 )
             return
-        self._hear(heard)
+        self._observe(observed)
 
     def _gone(self, name: str) -> None:
         """Process a finding that was deleted from the topic."""
@@ -256,15 +256,15 @@ class Notifier:
 
     def _look(self) -> None:
         self.looked_s = time.monotonic()
-        heard = self._watchdog.look(self._clock())
-        if heard is not None:
-            self._hear(heard)
+        observed = self._watchdog.look(self._clock())
+        if observed is not None:
+            self._observe(observed)
 
-    def _hear(self, heard: ObservedFinding) -> None:
-        (self.open.discard if heard.is_over else self.open.add)(heard.id)
-        self._watchdog.hear(heard)
+    def _observe(self, observed: ObservedFinding) -> None:
+        (self.open.discard if observed.is_over else self.open.add)(observed.id)
+        self._watchdog.observe(observed)
         for dispatcher in self._readers:
-            dispatcher.hear(heard)
+            dispatcher.observe(observed)
 
 
 def trace_sender(

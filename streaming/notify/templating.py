@@ -92,12 +92,12 @@ def context(notices: Sequence[Notification], *, receiver: str, links: Links, sec
     """Return the variables of a template (docs/alerting.md)."""
     clusters = {str(notice.finding["cluster"]) for notice in notices}
     groups = {str(notice.finding["group"]) for notice in notices}
-    told = [notice for notice in notices if notice.event is not Event.RESOLVED] or notices
+    still_open = [notice for notice in notices if notice.event is not Event.RESOLVED] or notices
     return {
         "receiver": receiver,
         "key": message_key(receiver, notices),
         "status": "open" if any(notice.is_open for notice in notices) else "resolved",
-        "severity": max((notice.severity for notice in told), key=lambda severity: severity.rank).value,
+        "severity": max((notice.severity for notice in still_open), key=lambda severity: severity.rank).value,
         "title": _title(notices),
         "cluster": clusters.pop() if len(clusters) == 1 else "",
         "group": groups.pop() if len(groups) == 1 else "",
@@ -119,7 +119,7 @@ def headline(notice: Notification) -> str:
     severity, group = notice.severity.value, notice.finding["group"]
     words = {
         Event.OPEN: severity,
-        Event.SEVERITY: f"now {severity}, was {notice.told['severity'] if notice.told else 'less'}",
+        Event.SEVERITY: f"now {severity}, was {notice.last_sent['severity'] if notice.last_sent else 'less'}",
         Event.RESOLVED: "resolved",
         Event.OVER: f"{severity}, over already",
     }

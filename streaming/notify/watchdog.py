@@ -57,17 +57,17 @@ class Watchdog:
         self._written_us = written_us
         self._alive_s = now_s if live else min(now_s, written_us / 1e6)
 
-    def hear(self, heard: ObservedFinding) -> None:
+    def observe(self, observed: ObservedFinding) -> None:
         """Process a finding: V-05 does not open while V-03 is open for the whole mirror."""
-        finding = heard.finding
-        if finding["rule"] != V_03.id or heard.group:
+        finding = observed.finding
+        if finding["rule"] != V_03.id or observed.group:
             return
-        opened_us = round(heard.opened_s * 1_000_000)
+        opened_us = round(observed.opened_s * 1_000_000)
         whole = finding_id(V_03.id, cluster=finding["cluster"], group="", subject=whole_topic(self._topic), opened_at_us=opened_us)
-        if heard.is_over:
-            self._silent.discard(heard.id)
-        elif heard.id == whole:
-            self._silent.add(heard.id)
+        if observed.is_over:
+            self._silent.discard(observed.id)
+        elif observed.id == whole:
+            self._silent.add(observed.id)
 
     def beats(self, now_s: float) -> bool:
         """Return True if the monitor has written a status within ``stalled_s``; False if it never has."""
@@ -78,11 +78,11 @@ class Watchdog:
         stalled = now_s - self._alive_s >= self._stalled_s and not self._silent
         if stalled and self._stalled is None:
             self._stalled = self._finding(now_s)
-            return ObservedFinding.of(self._stalled, heard_s=now_s)
+            return ObservedFinding.of(self._stalled, written_s=now_s)
         if not stalled and self._stalled is not None:
             over = {**self._stalled, "status": Status.RESOLVED.value, "updated_at": iso(now_s), "resolved_at": iso(now_s)}
             self._stalled = None
-            return ObservedFinding.of(over, heard_s=now_s)
+            return ObservedFinding.of(over, written_s=now_s)
         return None
 
     def _finding(self, now_s: float) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def reading(folder: Path, rounds: int) -> None:
         began = time.process_time()
         reader = RequestLogReader(lambda _: None)
         with path.open("rb") as stream:
-            reader.read([reader.told_in(opened(stream), print)])
+            reader.read([reader.entries_in(opened(stream), print)])
         times.append(time.process_time() - began)
         assert reader.counts["exchanges"] == LINES
     size = path.stat().st_size / 1e6

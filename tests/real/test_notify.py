@@ -271,11 +271,11 @@ def test_a_finding_becomes_one_alert_that_ends_with_it_and_people_hear_of_both(t
     topics.publish(TWINS[3])
     wait_for(lambda: not alertmanager.named(shared), "it ends with the last")
 
-    def heard(status: str) -> list[str]:
+    def observed(status: str) -> list[str]:
         return [body["commonLabels"].get("rule") for body in sink.bodies if body["status"] == status]
 
-    wait_for(lambda: {"G-02", "P-11"} <= set(heard("resolved")), "people hear of the ends")
-    assert heard("firing").count("G-02") == heard("resolved").count("G-02") == 1
+    wait_for(lambda: {"G-02", "P-11"} <= set(observed("resolved")), "people hear of the ends")
+    assert observed("firing").count("G-02") == observed("resolved").count("G-02") == 1
     assert process.end() == 0
     assert process.says("sent open critical G-02")
 

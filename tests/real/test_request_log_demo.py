@@ -35,7 +35,7 @@ def findings_in(log: Path) -> list[Finding]:
     found: list[Finding] = []
     engine = ReplayEngine(topic="log", settings=SETTINGS, found=found.append)
     reader = RequestLogReader(engine.recorded)
-    reader.read([reader.told_in(opened(log.open("rb")), pytest.fail)])
+    reader.read([reader.entries_in(opened(log.open("rb")), pytest.fail)])
     reader.finish()
     engine.finish()
     return found

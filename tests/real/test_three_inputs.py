@@ -94,7 +94,7 @@ def of_log(log: Path) -> tuple[Told, Told]:
     story = CoordinatorHistory(said.events.append, "lab")
     reader = RequestLogReader(replayed.recorded, cluster="lab", story=story)
     with log.open("rb") as stream:
-        reader.read([reader.told_in(opened(stream), pytest.fail)])
+        reader.read([reader.entries_in(opened(stream), pytest.fail)])
     reader.finish()
     replayed.finish()
     story.finish()

@@ -45,7 +45,7 @@ def _address(text: str) -> str:
         return text
 
 
-class BrokerLives:
+class BrokerRestarts:
     """Notices that a broker was started anew: each of its threads numbers connections from 0 on."""
 
     def __init__(self) -> None:

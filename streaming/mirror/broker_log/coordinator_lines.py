@@ -217,6 +217,6 @@ def coordinator_line(text: str, time: LogTime) -> CoordinatorLine | None:
     for sentence in SENTENCES:
         found = sentence.pattern.match(message)
         if found is not None:
-            facts = {name: said for name, said in found.groupdict().items() if said is not None}
+            facts = {name: fact for name, fact in found.groupdict().items() if fact is not None}
             return CoordinatorLine(time.at_us, sentence.kind, facts.pop("group", ""), facts)
     return None

@@ -34,8 +34,8 @@ def follow(files: Sequence[FollowedFile], reader: RequestLogReader) -> None:
         for file, (scanner, clock) in zip(files, scanners, strict=True):
             if data := file.read():
                 came = True
-                for told in reader.told_by(scanner.feed(data), clock):
-                    reader.take(told)
+                for entry in reader.entries_of(scanner.feed(data), clock):
+                    reader.take(entry)
         if not came:
             time.sleep(_LOOK_S)
 

@@ -27,32 +27,32 @@ _FORMER_NAMES: Final = {
 """Struct and name of a field → the name that earlier releases write: the version of a message alone does not tell which."""
 
 
-def message_of(layout: Layout, told: Any, version: int, unknown: Counter[str]) -> Any:
+def message_of(layout: Layout, written: Any, version: int, unknown: Counter[str]) -> Any:
     """Return the message that a request line tells.
 
     :param unknown: counts fields that the layout does not know: those of a newer Kafka.
-    :raises ValueError: when what is told cannot be this message.
+    :raises ValueError: when what is written cannot be this message.
     """
-    return _struct(layout, layout.name, told, version, unknown)
+    return _struct(layout, layout.name, written, version, unknown)
 
 
-def _struct(layout: Layout, name: str, told: Any, version: int, unknown: Counter[str]) -> Any:
-    if not isinstance(told, dict):
+def _struct(layout: Layout, name: str, written: Any, version: int, unknown: Counter[str]) -> Any:
+    if not isinstance(written, dict):
         raise ValueError(f"{name} is no object")  # noqa: TRY004 - as all that is wrong with a line
     fields = _fields(layout.name, name, version)
     values = {}
     met = 0
     for json_name, former, field in fields:
-        value = told.get(json_name, _NONE)
+        value = written.get(json_name, _NONE)
         if value is _NONE:
-            value = told.get(former, _NONE)
+            value = written.get(former, _NONE)
         if value is _NONE:
             continue
         met += 1
         values[field.name] = _value(layout, field, value, version, unknown)
-    if met < len(told):
+    if met < len(written):
         known = {known for json_name, former, _ in fields for known in (json_name, former)}
-        unknown.update(f"{name}.{other}" for other in told if other not in known)
+        unknown.update(f"{name}.{other}" for other in written if other not in known)
     missing = [field.name for _, _, field in fields if field.tag is None and field.name not in values and _is_required(field)]
     if missing:
         raise ValueError(f"{name} has no {missing[0]}")

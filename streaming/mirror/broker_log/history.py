@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SOURCE: Final = "broker log"
 LOG_ENDED: Final = "the log ends before"
-NOT_SAID: Final = "the log does not say when"
+NOT_LOGGED: Final = "the log does not say when"
 LOADED: Final = "a coordinator loaded the group"
 METADATA_UPDATED: Final = "member updated its metadata"
 """A member rejoined with another subscription or other partitions; up to 2.5 a leader that rejoined, too."""
@@ -130,10 +130,10 @@ class CoordinatorHistory:
             self._finished(line.group, group, line.at_us, events.NEXT_REBALANCE)
         group.generation = _generation(line)
         cause, member, instance = _cause_of(line.facts.get("reason"), group.lost)
-        is_asked = member in group.members
+        is_known = member in group.members
         if member is not None and cause in (events.NEW_MEMBER, events.STATIC_RETURNED):
             group.members[member] = instance
-            if not is_asked and cause == events.NEW_MEMBER:  # up to 3.9 the line of a dynamic member is at DEBUG
+            if not is_known and cause == events.NEW_MEMBER:  # up to 3.9 the line of a dynamic member is at DEBUG
                 self._add(line, group, events.MemberJoined, member, new=True)
         if member in group.members and cause == events.MEMBER_LEFT:  # up to 2.1 it has no line of its own
             self._add(line, group, events.MemberLeft, member, reason=None)
@@ -161,10 +161,10 @@ class CoordinatorHistory:
 
     def _joined(self, group: _Group, line: CoordinatorLine) -> None:
         member = line.facts["member"]
-        is_asked = member in group.members  # from 2.5 to 2.8 a static member has two lines
+        is_known = member in group.members  # from 2.5 to 2.8 a static member has two lines
         group.members[member] = line.facts.get("instance", group.members.get(member))
         group.newest = ("joined", member)
-        if not is_asked:
+        if not is_known:
             self._add(line, group, events.MemberJoined, member, new=True)
 
     def _replaced(self, group: _Group, line: CoordinatorLine) -> None:
@@ -238,7 +238,7 @@ class CoordinatorHistory:
 
     def _bumped(self, group: _Group, line: CoordinatorLine) -> None:
         if group.rebalance is not None:
-            self._finished(line.group, group, line.at_us, NOT_SAID, took=False)
+            self._finished(line.group, group, line.at_us, NOT_LOGGED, took=False)
         group.type = group.type if group.type != CLASSIC else "consumer"
         before, group.generation = group.generation, _generation(line)
         (cause, member), group.newest = group.newest, ("", None)
@@ -249,7 +249,7 @@ class CoordinatorHistory:
         """The members come to the assignment one by one, which no line tells."""
         if group.rebalance is not None:
             group.rebalance.members = len(group.members)
-            self._finished(line.group, group, line.at_us, NOT_SAID, took=False)
+            self._finished(line.group, group, line.at_us, NOT_LOGGED, took=False)
 
     # --- events --------------------------------------------------------------------------------------------------------
 
@@ -332,13 +332,13 @@ def _took_part(group: _Group, member: str | None) -> events.TookPart:
 
 def _member(group: _Group, member: str | None, facts: dict[str, str] | None = None) -> dict[str, Any]:
     """The four fields of a member, as far as lines have named it."""
-    said = facts or {}
-    instance = said.get("instance") or (group.members.get(member) if member else None)
+    fields = facts or {}
+    instance = fields.get("instance") or (group.members.get(member) if member else None)
     return {
         "member_id": member,
         "instance_id": None if instance in _NO_INSTANCE else instance,
-        "client_id": said.get("client_id"),
-        "client_address": said.get("host"),
+        "client_id": fields.get("client_id"),
+        "client_address": fields.get("host"),
     }
 
 
@@ -353,9 +353,9 @@ def _cause_of(reason: str | None, lost: Sequence[str]) -> tuple[str, str | None,
     for pattern, cause in _CAUSES:
         found = pattern.search(reason)
         if found is not None:
-            said = found.groupdict()
-            instance = (said.get("instance") or "").removeprefix("Some(").removesuffix(")")
-            return cause, said.get("member") or said.get("members"), None if instance in ("", *_NO_INSTANCE) else instance
+            fields = found.groupdict()
+            instance = (fields.get("instance") or "").removeprefix("Some(").removesuffix(")")
+            return cause, fields.get("member") or fields.get("members"), None if instance in ("", *_NO_INSTANCE) else instance
     return reason, None, None
 
 

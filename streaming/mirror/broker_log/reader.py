@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.wire.constants import API_VERSIONS, COMMITS, HEARTBEAT
 from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, expired, pack_loss, tick, topics
 from coordinator_model.wording import counted
-from streaming.mirror.broker_log.connections import BrokerLives, LoggedConnection, ends_of
+from streaming.mirror.broker_log.connections import BrokerRestarts, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
-from streaming.mirror.broker_log.request_line import Logged, RequestLines, Told, TopicsTold, Unread
+from streaming.mirror.broker_log.request_line import LogEntry, Logged, LoggedTopics, RequestLines, Unread
 from streaming.mirror.broker_log.scan import Scanner
 from streaming.mirror.broker_log.times import FileClock
 from streaming.mirror.client_software import ClientSoftware
@@ -43,7 +43,7 @@ HELD_AT_LEAST: Final = 200_000
 """Exchanges of a file that are held back even longer: with them an hour of waiting is told in its place."""
 
 _TICK_US: Final = 1_000_000
-_LIVES_US: Final = 120_000_000
+_LONGEST_PAUSE_US: Final = 120_000_000
 """As long a pause of the log is one of the clients; after a longer one nobody knows."""
 
 _GRACE_US: Final = 1_000_000
@@ -89,35 +89,35 @@ class RequestLogReader:
         self._held: list[tuple[int, int, LoggedConnection | None, Logged | MirrorRecord | CoordinatorLine | None, bool]] = []
         self._order = 0
         self._connections: dict[str, LoggedConnection] = {}
-        self._lives = BrokerLives()
+        self._restarts = BrokerRestarts()
         self._software = ClientSoftware()
         self._topics = KnownTopics()
         self._may_wait: dict[LoggedConnection, tuple[int, str]] = {}  # since when a request may wait unseen, of which member
         # Of each member the exchanges that are not written yet, on whichever connection: when one came, and whether its sender is settled.
         self._of_members: dict[str, list[tuple[int, bool]]] = {}
-        self._asked = 0  # requests that are told, and whose responses are not
+        self._asked = 0  # requests that are entry, and whose responses are not
         self._next_tick_us = 0
 
-    def read(self, logs: Sequence[Iterator[Told]]) -> None:
+    def read(self, logs: Sequence[Iterator[LogEntry]]) -> None:
         """Read logs to their ends (:meth:`told_in`); several are merged by the times of their lines."""
-        for told in self._once(merge(*logs, key=lambda told: told.at_us)):
-            self.take(told)
+        for entry in self._once(merge(*logs, key=lambda entry: entry.at_us)):
+            self.take(entry)
 
-    def _once(self, lines: Iterator[Told]) -> Iterator[Told]:
+    def _once(self, lines: Iterator[LogEntry]) -> Iterator[LogEntry]:
         """Pass on each line once: the same file may have been given twice, under two names."""
-        at_us, met = 0, set[Told]()
-        for told in lines:
-            if told.at_us != at_us:
-                at_us = told.at_us
+        at_us, met = 0, set[LogEntry]()
+        for entry in lines:
+            if entry.at_us != at_us:
+                at_us = entry.at_us
                 met.clear()
-            if isinstance(told, Logged) and told in met:
+            if isinstance(entry, Logged) and entry in met:
                 self.counts["lines that stand in two of the files, and count once"] += 1
                 continue
-            if isinstance(told, Logged):
-                met.add(told)
-            yield told
+            if isinstance(entry, Logged):
+                met.add(entry)
+            yield entry
 
-    def told_in(self, source: Source, damage: Callable[[str], None]) -> Iterator[Told]:
+    def entries_in(self, source: Source, damage: Callable[[str], None]) -> Iterator[LogEntry]:
         """What the lines of a file tell, in its order.
 
         :param damage: called with half a sentence that says why reading ended before the file did.
@@ -125,48 +125,48 @@ class RequestLogReader:
         scanner, clock = Scanner(self.counts), FileClock()
         try:
             while data := source.more():
-                yield from self.told_by(scanner.feed(data), clock)
+                yield from self.entries_of(scanner.feed(data), clock)
         except CaptureError as error:
             damage(str(error))
-        yield from self.told_by(scanner.finish(), clock)
+        yield from self.entries_of(scanner.finish(), clock)
 
-    def told_by(self, lines: Iterable[bytes], clock: FileClock) -> Iterator[Told]:
+    def entries_of(self, lines: Iterable[bytes], clock: FileClock) -> Iterator[LogEntry]:
         """What lines of a file tell that may be request lines."""
         for line in lines:
-            told = self.lines.read(line)
-            if told is None:
+            entry = self.lines.read(line)
+            if entry is None:
                 continue
-            late_us = clock.late_us(told.at_us) if told.at_us else 0
+            late_us = clock.late_us(entry.at_us) if entry.at_us else 0
             if late_us:
                 self.counts["lines of an hour that came twice, since clocks were set back; their order in the file counts"] += 1
-                told = told._replace(at_us=told.at_us + late_us)
-                if isinstance(told, Logged):
-                    told = told._replace(received_us=told.received_us + late_us)
-            yield told
+                entry = entry._replace(at_us=entry.at_us + late_us)
+                if isinstance(entry, Logged):
+                    entry = entry._replace(received_us=entry.received_us + late_us)
+            yield entry
 
-    def take(self, told: Told) -> None:
+    def take(self, entry: LogEntry) -> None:
         """Take the next line of the log."""
-        if isinstance(told, CoordinatorLine):
+        if isinstance(entry, CoordinatorLine):
             self.counts["coordinator lines"] += 1
             if self._story is not None:
-                self._story.take(told)
+                self._story.take(entry)
             if not self._connections:
                 return  # no frame makes its group known
-        self.newest_us = max(self.newest_us, told.at_us)
-        if isinstance(told, Logged):
-            self._hold(told)
-        elif isinstance(told, CoordinatorLine):
-            if told.ends_session:
-                self._push(max(told.at_us, self.now_us), None, told, is_answer=False)
-        elif isinstance(told, TopicsTold):
-            self._hold_topics(told)
-        elif isinstance(told, Unread):
-            self._hold_gap(told)
-        self._tell_until(self.newest_us - self._held_back_us, self._held_at_least)
+        self.newest_us = max(self.newest_us, entry.at_us)
+        if isinstance(entry, Logged):
+            self._hold(entry)
+        elif isinstance(entry, CoordinatorLine):
+            if entry.ends_session:
+                self._push(max(entry.at_us, self.now_us), None, entry, is_answer=False)
+        elif isinstance(entry, LoggedTopics):
+            self._hold_topics(entry)
+        elif isinstance(entry, Unread):
+            self._hold_gap(entry)
+        self._write_until(self.newest_us - self._held_back_us, self._held_at_least)
 
     def finish(self) -> None:
         """The log has ended: tell what was held back."""
-        self._tell_until(self.newest_us, 0)
+        self._write_until(self.newest_us, 0)
 
     # --- holding back --------------------------------------------------------------------------------------------------
 
@@ -185,10 +185,10 @@ class RequestLogReader:
         self._push(received_us, connection, logged, is_answer=False)
         self._push(over_us, connection, logged, is_answer=True)
 
-    def _hold_topics(self, told: TopicsTold) -> None:
-        if news := self._topics.learn(told.topics):
-            record = topics(told.at_us, news, cluster=self._cluster)
-            self._push(max(told.at_us, self.now_us), None, record, is_answer=False)
+    def _hold_topics(self, entry: LoggedTopics) -> None:
+        if news := self._topics.learn(entry.topics):
+            record = topics(entry.at_us, news, cluster=self._cluster)
+            self._push(max(entry.at_us, self.now_us), None, record, is_answer=False)
 
     def _hold_gap(self, unread: Unread) -> None:
         """Lose sight of the groups of a request that is not known, of all groups where its line does not name them."""
@@ -202,18 +202,18 @@ class RequestLogReader:
         self,
         at_us: int,
         connection: LoggedConnection | None,
-        told: Logged | MirrorRecord | CoordinatorLine | None,
+        entry: Logged | MirrorRecord | CoordinatorLine | None,
         *,
         is_answer: bool,
     ) -> None:
         self._order += 1
-        heappush(self._held, (at_us, self._order, connection, told, is_answer))
+        heappush(self._held, (at_us, self._order, connection, entry, is_answer))
 
     def _connection(self, logged: Logged) -> LoggedConnection:
         found = self._connections.get(logged.connection)
         if found is None:
             ends = ends_of(logged.connection)
-            if self._lives.begins(ends):
+            if self._restarts.begins(ends):
                 self._end_connections(ends.broker)
             self.brokers[ends.broker] += 1
             found = self._connections[logged.connection] = LoggedConnection(
@@ -239,24 +239,24 @@ class RequestLogReader:
 
     # --- telling -------------------------------------------------------------------------------------------------------
 
-    def _tell_until(self, until_us: int, keep: int) -> None:
+    def _write_until(self, until_us: int, keep: int) -> None:
         held = self._held
         while held and held[0][0] <= until_us and len(held) > keep:
-            at_us, _, connection, told, is_answer = heappop(held)
+            at_us, _, connection, entry, is_answer = heappop(held)
             self._pass_time(at_us)
-            if isinstance(told, CoordinatorLine):
-                self._number(expired(at_us, told.group, told.facts["member"], cluster=self._cluster))
-            elif isinstance(told, MirrorRecord):
-                self._number(told._replace(at_us=at_us))
-            elif connection is not None and told is not None:
-                self._tell(connection, told, at_us, is_answer=is_answer)
+            if isinstance(entry, CoordinatorLine):
+                self._number(expired(at_us, entry.group, entry.facts["member"], cluster=self._cluster))
+            elif isinstance(entry, MirrorRecord):
+                self._number(entry._replace(at_us=at_us))
+            elif connection is not None and entry is not None:
+                self._write_half(connection, entry, at_us, is_answer=is_answer)
             elif connection is not None:
                 self._may_wait.pop(connection, None)
                 connection.closed(at_us)
         if not keep and until_us > self.now_us:
             self._pass_time(until_us)
 
-    def _tell(self, connection: LoggedConnection, logged: Logged, at_us: int, *, is_answer: bool) -> None:
+    def _write_half(self, connection: LoggedConnection, logged: Logged, at_us: int, *, is_answer: bool) -> None:
         if not is_answer:
             self._asked += 1
             self._may_wait.pop(connection, None)
@@ -273,7 +273,7 @@ class RequestLogReader:
 
     def _pass_time(self, at_us: int) -> None:
         """Write ticks for the seconds that have passed, and gaps for those who may wait unseen."""
-        if not self.now_us or (at_us - self.now_us > _LIVES_US and not self._asked):
+        if not self.now_us or (at_us - self.now_us > _LONGEST_PAUSE_US and not self._asked):
             self._next_tick_us = at_us - at_us % _TICK_US + _TICK_US
         while self._next_tick_us <= at_us:
             self._give_up(self._next_tick_us)
@@ -318,7 +318,7 @@ class RequestLogReader:
             return "has request lines, but none of a group: is it the log of the group's coordinator?"
         return "has neither a request line nor a coordinator's: set kafka.request.logger to DEBUG on the brokers"
 
-    def told(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
         """What is to be known of what was read, a sentence each."""
         if cut := self.lines.cut_coordinator_lines:
             yield f"{counted(cut, 'line')} of coordinators cut short: what they say of groups is missing"

@@ -21,7 +21,7 @@ from streaming.mirror.broker_log.coordinator_lines import MARK, CoordinatorLine,
 from streaming.mirror.broker_log.from_json import message_of
 from streaming.mirror.broker_log.scan import API_KEY, REQUEST
 from streaming.mirror.broker_log.times import LogTime, time_in, time_of
-from streaming.mirror.topics import METADATA, Topic, topic_told
+from streaming.mirror.topics import METADATA, Topic, topic_of
 
 _PREFIX_AT_MOST: Final = 2_000
 _MESSAGE_FIELDS: Final = ("message", "msg", "log", "@message", "MESSAGE", "textPayload", "line")
@@ -48,7 +48,7 @@ class Passed(NamedTuple):
     at_us: int
 
 
-class TopicsTold(NamedTuple):
+class LoggedTopics(NamedTuple):
     """Topics, as a Metadata response told them."""
 
     at_us: int
@@ -79,7 +79,7 @@ class Unread(NamedTuple):
     groups: tuple[str, ...]  #: those that its beginning names; empty if it ends before it names one
 
 
-Told = Logged | TopicsTold | Passed | CoordinatorLine | Unread
+LogEntry = Logged | LoggedTopics | Passed | CoordinatorLine | Unread
 
 
 class UnreadableLineError(ValueError):
@@ -98,13 +98,13 @@ class RequestLines:
         self._ended = 0  # lines of coordinators with the name of their logger at the end
         self._unended = 0  # those without, of which nothing could be read
 
-    def read(self, line: bytes) -> Told | None:
+    def read(self, line: bytes) -> LogEntry | None:
         """Return what a line tells, :class:`Unread` or None if it cannot be read, which is counted."""
         try:
             if API_KEY not in line:
                 return self._of_coordinator(line)
-            time, told = _split(line)
-            return self._told(time, told)
+            time, fields = _split(line)
+            return self._entry(time, fields)
         except UnreadableLineError as error:
             self.counts[str(error)] += 1
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -113,27 +113,27 @@ class RequestLines:
             self.counts["are nested too deeply"] += 1
         return _unread(line)
 
-    def _told(self, time: LogTime, told: dict[str, Any]) -> Told | None:
-        header = told["requestHeader"]
+    def _entry(self, time: LogTime, fields: dict[str, Any]) -> LogEntry | None:
+        header = fields["requestHeader"]
         key, version = _integer(header["requestApiKey"]), _integer(header["requestApiVersion"])
-        if told.get("isForwarded") or (key not in REQUESTS and key != METADATA):
+        if fields.get("isForwarded") or (key not in REQUESTS and key != METADATA):
             return Passed(time.at_us)
         if key == METADATA:
-            return TopicsTold(time.at_us, _topics(told["response"]))
-        took_us = int(_number(told["totalTimeMs"]) * 1_000)
+            return LoggedTopics(time.at_us, _topics(fields["response"]))
+        took_us = int(_number(fields["totalTimeMs"]) * 1_000)
         if not 0 <= took_us <= _LONGEST_MS * 1_000:
             raise UnreadableLineError("have an impossible duration")
-        connection = told["connection"]
+        connection = fields["connection"]
         if not isinstance(connection, str) or not connection:
             raise UnreadableLineError("name no connection")
         known = self._known_version(REQUESTS[key], version)
         correlation_id = _integer(header["correlationId"])
-        request = message_of(REQUESTS[key], told["request"], known, self.unknown_fields)
+        request = message_of(REQUESTS[key], fields["request"], known, self.unknown_fields)
         frame = encode_request(request, api_version=known, correlation_id=correlation_id, client_id=header.get("clientId"))
         answer, may_wait = b"", False
         member = _member(request)
-        if told.get("response"):
-            response = message_of(RESPONSES[key], told["response"], known, self.unknown_fields)
+        if fields.get("response"):
+            response = message_of(RESPONSES[key], fields["response"], known, self.unknown_fields)
             answer = encode_response(response, api_version=known, correlation_id=correlation_id)
             may_wait = _next_may_wait(response)
             member = member or _member(response)
@@ -149,17 +149,17 @@ class RequestLines:
             member=member,
             next_may_wait=may_wait,
             groups=groups_named(request),
-            software=_software(told.get("clientInformation")),
-            principal=_principal(told),
+            software=_software(fields.get("clientInformation")),
+            principal=_principal(fields),
         )
 
     def _of_coordinator(self, line: bytes) -> CoordinatorLine | None:
-        told = _of_coordinator(line)
+        entry = _of_coordinator(line)
         if names_its_logger(line.decode("utf-8", "replace").rstrip()):
             self._ended += 1
-        elif told is None:
+        elif entry is None:
             self._unended += 1
-        return told
+        return entry
 
     @property
     def cut_coordinator_lines(self) -> int:
@@ -204,7 +204,7 @@ def _message_in(text: str) -> tuple[str, LogTime | None]:
     if text.lstrip()[:1] != "{":
         return text, None
     fields = _object(text, text.index("{"))
-    message = next((said for name in _MESSAGE_FIELDS if isinstance(said := fields.get(name), str)), "")
+    message = next((found for name in _MESSAGE_FIELDS if isinstance(found := fields.get(name), str)), "")
     return message.encode("utf-8", "replace").decode(), time_of(fields)  # half a surrogate pair is no text
 
 
@@ -249,22 +249,22 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _principal(told: dict[str, Any]) -> str:
+def _principal(fields: dict[str, Any]) -> str:
     """As whom the client is authenticated, and how; empty for who is not."""
-    principal, listener = _text(told.get("principal")), _text(told.get("listener"))
+    principal, listener = _text(fields.get("principal")), _text(fields.get("listener"))
     if not principal or principal == "User:ANONYMOUS":
         return ""
-    protocol = _text(told.get("securityProtocol"))
+    protocol = _text(fields.get("securityProtocol"))
     by = f"{listener} ({protocol})" if protocol and protocol != listener else listener
     return f"{principal} by {by}" if by else principal
 
 
-def _software(told: Any) -> str:
+def _software(fields: Any) -> str:
     """Name and version, as the tap has it of ApiVersions; brokers call "unknown" what was not announced."""
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         return ""
-    said = (_text(told.get("softwareName")), _text(told.get("softwareVersion")))
-    return " ".join(part for part in said if part and part != "unknown")
+    parts = (_text(fields.get("softwareName")), _text(fields.get("softwareVersion")))
+    return " ".join(part for part in parts if part and part != "unknown")
 
 
 def _member(body: Any) -> str:
@@ -294,5 +294,5 @@ def _topics(response: Any) -> list[Topic]:
         name, id_, partitions = topic.get("name"), topic.get("topicId"), topic.get("partitions")
         has_id = isinstance(id_, str) and len(id_) == 22 and id_.strip("A")
         if isinstance(name, str) and isinstance(partitions, list):
-            found.append(topic_told(_integer(topic["errorCode"]), name, id_ if has_id else "", len(partitions)))
+            found.append(topic_of(_integer(topic["errorCode"]), name, id_ if has_id else "", len(partitions)))
     return [topic for topic in found if topic is not None]

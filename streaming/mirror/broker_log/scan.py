@@ -151,8 +151,8 @@ class Scanner:
                 self._skips = True
 
     def _lines(self, data: bytes) -> Iterator[bytes]:
-        said = _of_coordinators(data)
-        coming = next(said, None)
+        lines = _of_coordinators(data)
+        coming = next(lines, None)
         at, passed, last = data.find(API_KEY), 0, -1
         if at < 0:
             self._counts["lines in text form"] += data.count(TEXT_FORM)
@@ -163,7 +163,7 @@ class Scanner:
             if found is not None and found[1] in _WANTED:
                 while coming is not None and coming[0] < at:
                     yield coming[1]
-                    coming = next(said, None)
+                    coming = next(lines, None)
                 begin = data.rfind(b"\n", 0, at) + 1
                 line = data[begin:end]
                 if is_partial(line):
@@ -177,7 +177,7 @@ class Scanner:
         self._counts["other requests"] += passed
         if coming is not None:
             yield coming[1]
-        yield from (line for _, line in said)
+        yield from (line for _, line in lines)
         if last >= 0:
             yield data[data.rfind(b"\n", 0, last) + 1 : _line_end(data, last)]
 

@@ -29,9 +29,9 @@ class LogTime(NamedTuple):
 def time_in(text: str) -> LogTime | None:
     """Return the finest time in what precedes a message."""
     found = [_of_match(match) for pattern in (_ISO, _DATE) for match in pattern.finditer(text)]
-    told = [time for time in found if time is not None]
-    if told:
-        return min(told, key=lambda time: time.step_us)
+    times = [time for time in found if time is not None]
+    if times:
+        return min(times, key=lambda time: time.step_us)
     millis = _MILLIS.search(text)
     return LogTime(int(millis[1]) * 1_000, 1_000) if millis else None
 
@@ -44,11 +44,11 @@ def time_of(fields: dict[str, Any]) -> LogTime | None:
         case _, int(millis):
             return _checked(millis * 1_000, 1_000)
     for name in _JSON_FIELDS:
-        told = fields.get(name)
-        if isinstance(told, str) and (found := time_in(told[:64])) is not None:
+        value = fields.get(name)
+        if isinstance(value, str) and (found := time_in(value[:64])) is not None:
             return found
-        if isinstance(told, int) and not isinstance(told, bool):
-            return _checked(told * 1_000 if told > 10**11 else told * 1_000_000, 1_000 if told > 10**11 else 1_000_000)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return _checked(value * 1_000 if value > 10**11 else value * 1_000_000, 1_000 if value > 10**11 else 1_000_000)
     return None
 
 
@@ -87,20 +87,20 @@ def _checked(at_us: int, step_us: int) -> LogTime | None:
 
 
 def _of_match(match: re.Match[str]) -> LogTime | None:
-    said = match.groupdict()
-    month = said["month"]
-    fraction = said["fraction"] or ""
+    parts = match.groupdict()
+    month = parts["month"]
+    fraction = parts["fraction"] or ""
     try:
         at = datetime(  # noqa: DTZ001 - the reader's zone, unless the line names one
-            int(said["year"]),
+            int(parts["year"]),
             _MONTHS.index(month) + 1 if month in _MONTHS else int(month),
-            int(said["day"]),
-            int(said["hour"]),
-            int(said["minute"]),
-            int(said["second"]),
+            int(parts["day"]),
+            int(parts["hour"]),
+            int(parts["minute"]),
+            int(parts["second"]),
         )
-        if said["zone"]:
-            at = at.replace(tzinfo=_zone(said["zone"]))
+        if parts["zone"]:
+            at = at.replace(tzinfo=_zone(parts["zone"]))
         return _checked(int(at.timestamp()) * 1_000_000 + int(fraction[:6].ljust(6, "0")), 10 ** max(6 - len(fraction), 0))
     except (ValueError, OverflowError, OSError):
         return None

@@ -44,7 +44,7 @@ TICK_US: Final = 1_000_000
 
 # As the tap does: a clock set back by less than this stands still until it has caught up; a bigger step is believed.
 _STEP_BACK_US: Final = 5_000_000
-_LIVES_US: Final = 120_000_000
+_LONGEST_PAUSE_US: Final = 120_000_000
 """Without a packet of any kind for longer the capture is not known to have lived. Sessions of clients mostly end sooner."""
 
 
@@ -170,7 +170,7 @@ class CaptureReader:
         """Write ticks for the seconds that have passed; return the time that counts for the packet."""
         if self.now_us - _STEP_BACK_US < at_us < self.now_us:
             return self.now_us
-        if not self.now_us or at_us < self.now_us or at_us - self.now_us > _LIVES_US:
+        if not self.now_us or at_us < self.now_us or at_us - self.now_us > _LONGEST_PAUSE_US:
             self._pass_over(at_us)
             return at_us
         while self._next_tick_us <= at_us:

@@ -82,8 +82,8 @@ class CaptureStats:
                 )
             )
         if max(causes.values(), default=0) >= self.connections:
-            told = "; ".join([*causes, *self.refused_tls])
-            return f"holds {counted(self.connections, 'TCP connection')}, and it cannot be told whether they speak Kafka: {told}"
+            reasons = "; ".join([*causes, *self.refused_tls])
+            return f"holds {counted(self.connections, 'TCP connection')}, and it cannot be told whether they speak Kafka: {reasons}"
         encrypted = f"; {self.encrypted} of them use TLS, which only a key log opens (--key-log)" if self.encrypted else ""
         refused = "".join(f"; of {count:,}: {reason}" for reason, count in (*self.refused_tls.most_common(), *causes.items()))
         return f"holds {counted(self.connections, 'TCP connection')}, and none of them speaks Kafka{encrypted}{refused}"

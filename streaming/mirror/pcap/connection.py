@@ -31,7 +31,7 @@ Endpoint = tuple[str, int]
 _FAILURES: Final = 3
 """So often an unproven connection may turn out not to be readable from where it seemed to be."""
 
-_TELL_EVERY_US: Final = 1_000_000
+_GAP_EVERY_US: Final = 1_000_000
 
 _UNSEEN: Final = _Exchange(-1, -1, 0)
 
@@ -151,8 +151,8 @@ class CapturedConnection(Conversation):
         self._lenient = midway
         self._failures = 0
         self._loss: Loss | None = None  # not written yet
-        self._heard = [False, False]  # whether any bytes of a side were captured
-        self._told_us = 0
+        self._captured = [False, False]  # whether any bytes of a side were captured
+        self._gap_at_us = 0
         self._first = b""
         self._is_opening = not midway
         self._may_be_unseen = midway  # answers to requests that were not captured may come
@@ -169,9 +169,9 @@ class CapturedConnection(Conversation):
     def received(self, side: int, data: bytes, at_us: int) -> None:
         """The next bytes from a side of the stream."""
         self._at_us = at_us
-        if side == self._client_side and not self._heard[side] and self._capture.is_broker(self.endpoint):
+        if side == self._client_side and not self._captured[side] and self._capture.is_broker(self.endpoint):
             self._capture.stats.connection_began(data)
-        self._heard[side] = True
+        self._captured[side] = True
         if self._is_opening:
             self._open(side, data, at_us)
         elif side == self._client_side:
@@ -210,7 +210,7 @@ class CapturedConnection(Conversation):
             self._lose_requests()
         else:
             self._lose_responses()
-        self._tell_loss(count)
+        self._write_loss(count)
 
     def unreadable(self, reason: str, at_us: int) -> None:
         """What the connection carries cannot be read; if a broker is known to be there, that is a gap."""
@@ -218,8 +218,8 @@ class CapturedConnection(Conversation):
         if self._capture.is_broker(self.endpoint):
             super()._become_opaque(reason)
             self._capture.opaque(reason)
-            if not self._gap_told:
-                self._tell_gap()
+            if not self._gap_written:
+                self._write_gap()
         else:
             self._stream.ignore()
 
@@ -262,7 +262,7 @@ class CapturedConnection(Conversation):
         elif self._requests.miss(count, REQUEST_PREFIX):
             return
         self._lose_requests()
-        self._tell_loss(count)
+        self._write_loss(count)
 
     def _miss_responses(self, count: int) -> None:
         if self._response_search is not None:
@@ -272,7 +272,7 @@ class CapturedConnection(Conversation):
                 self._miss_responses(count)
         elif not self._responses.miss(count, RESPONSE_PREFIX):
             self._lose_responses()
-            self._tell_loss(count)
+            self._write_loss(count)
 
     def _lose_requests(self) -> None:
         self._lenient = self._may_be_unseen = True
@@ -286,17 +286,17 @@ class CapturedConnection(Conversation):
         self._responses = self._response_reader()
         self._answered = None
 
-    def _tell_loss(self, count: int) -> None:
+    def _write_loss(self, count: int) -> None:
         """To the groups of the connection; to those that it names later, before anything else."""
         self._count_loss(count)
-        self._tell_noted()
+        self._write_noted()
 
     def _note_loss(self, count: int) -> None:
         """While the beginning of a frame is searched for, the same gap is written at most once a second."""
         if count:
             self._count_loss(count)
-            if self._at_us - self._told_us >= _TELL_EVERY_US:
-                self._tell_noted()
+            if self._at_us - self._gap_at_us >= _GAP_EVERY_US:
+                self._write_noted()
 
     def _count_loss(self, count: int) -> None:
         if self._is_proven:
@@ -304,12 +304,12 @@ class CapturedConnection(Conversation):
         loss = self._loss
         self._loss = Loss(0, loss.bytes + count, loss.from_us, self._at_us) if loss else Loss(0, count, self._at_us, self._at_us)
 
-    def _tell_noted(self) -> None:
+    def _write_noted(self) -> None:
         loss = self._loss
         if loss is None:
             return
-        self._told_us, self._loss = self._at_us, None
-        cause = Cause.NOT_CAPTURED if all(self._heard) else Cause.ONE_DIRECTION
+        self._gap_at_us, self._loss = self._at_us, None
+        cause = Cause.NOT_CAPTURED if all(self._captured) else Cause.ONE_DIRECTION
         gap = self._record(Kind.GAP, frame=pack_loss(loss._replace(cause=cause)))
         self._write_to(self._groups, gap)
         self._held = [*(record for record in self._held if record.kind is not Kind.GAP), gap]
@@ -319,14 +319,14 @@ class CapturedConnection(Conversation):
     def _go_on_with_request(self, search: RequestSearch, found: bytes | None) -> None:
         self._note_loss(search.passed_over())
         if found is not None:
-            self._tell_noted()
+            self._write_noted()
             self._request_search = None
             self.client_sent(found, self._at_us)
 
     def _go_on_with_response(self, search: ResponseSearch, found: bytes | None) -> None:
         self._note_loss(search.passed_over())
         if found is not None:
-            self._tell_noted()
+            self._write_noted()
             self._response_search = None
             self.broker_sent(found, self._at_us)
 
@@ -339,7 +339,7 @@ class CapturedConnection(Conversation):
             self._waiting.clear()
             self._lose_requests()
             self._lose_responses()
-            self._tell_loss(1)
+            self._write_loss(1)
         else:
             super()._become_opaque(reason)
             self._capture.opaque(reason)

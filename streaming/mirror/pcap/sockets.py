@@ -39,12 +39,12 @@ class Sockets:
             else:
                 stream.listener = listener
         if not stream.over:
-            _tell(stream, event, at_us)
+            _pass_on(stream, event, at_us)
         if event.is_closed:
             del self._streams[event.trace]
 
 
-def _tell(stream: Stream, event: SocketEvent, at_us: int) -> None:
+def _pass_on(stream: Stream, event: SocketEvent, at_us: int) -> None:
     if event.data:
         stream.listener.received(event.side, event.data, at_us)
     listener = stream.listener  # which is another one when the first bytes tell more

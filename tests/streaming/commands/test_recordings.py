@@ -37,7 +37,7 @@ def test_a_recording_tells_of_groups_findings_clients_and_of_what_was_read(state
     recorded = read(state, transcript.FOLDER / "violation-never-rejoins-4.3.1.records.xz")
     assert state.findings
     assert {member["client_software"] for group in recorded.clients for member in group["members"]} != {""}
-    assert "group frames of" in recorded.told[0]
+    assert "group frames of" in recorded.summary[0]
 
 
 @pytest.mark.parametrize("name", ["4.3.log.xz", "coordinators/4.3.log.xz"])
@@ -63,7 +63,7 @@ def test_a_file_that_ends_too_early_is_read_as_far_as_it_goes_and_that_is_said(s
     (tmp_path / "cut.records.xz").write_bytes(whole[: len(whole) // 2])
     recorded = read(state, tmp_path / "cut.records.xz")
     assert recorded.is_damaged
-    assert "everything before it was replayed" in recorded.told[-1]
+    assert "everything before it was replayed" in recorded.summary[-1]
 
 
 def test_what_is_neither_is_refused(state, tmp_path):

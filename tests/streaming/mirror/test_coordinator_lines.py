@@ -34,7 +34,7 @@ def story(log: bytes) -> list[dict[str, Any]]:
     found: list[GroupEvent] = []
     history = CoordinatorHistory(found.append, "c")
     reader = RequestLogReader(lambda _: None, story=history)
-    reader.read([reader.told_in(opened(io.BytesIO(log)), pytest.fail)])
+    reader.read([reader.entries_in(opened(io.BytesIO(log)), pytest.fail)])
     history.finish()
     assert len({event.id for event in found}) == len(found)
     return [event.as_json() for event in found]
@@ -566,8 +566,8 @@ class TestCutLines:
 
     def told(self, *lines: str) -> list[str]:
         reader = RequestLogReader(lambda _: None, story=CoordinatorHistory(lambda _: None, "c"))
-        reader.read([reader.told_in(opened(io.BytesIO("".join(lines).encode())), pytest.fail)])
-        return [sentence for sentence in reader.told() if "cut" in sentence]
+        reader.read([reader.entries_in(opened(io.BytesIO("".join(lines).encode())), pytest.fail)])
+        return [sentence for sentence in reader.notes() if "cut" in sentence]
 
     def line(self, said: str) -> str:
         return PREFIX["java"].format(ms=1, said=said)

@@ -27,7 +27,7 @@ def grave(log: list[bytes]) -> tuple[set[tuple[str, str, str | None]], RequestLo
     found: dict[str, Finding] = {}
     engine = ReplayEngine(topic="log", settings=SETTINGS, found=lambda finding: found.update({finding.id: finding}))
     reader = RequestLogReader(engine.recorded)
-    reader.read([reader.told_in(opened(io.BytesIO(b"".join(log))), pytest.fail)])
+    reader.read([reader.entries_in(opened(io.BytesIO(b"".join(log))), pytest.fail)])
     reader.finish()
     engine.finish()
     return {(one.rule, one.group, one.member_id) for one in found.values() if one.severity in GRAVE}, reader

@@ -42,7 +42,7 @@ class Read:
         self.all: list[MirrorRecord] = []
         self.damage: list[str] = []
         self.reader = RequestLogReader(self.all.append, **options)
-        self.reader.read([self.reader.told_in(opened(io.BytesIO(log)), self.damage.append) for log in logs])
+        self.reader.read([self.reader.entries_in(opened(io.BytesIO(log)), self.damage.append) for log in logs])
         self.reader.finish()
         self.records = [record for record in self.all if record.kind is not Kind.TICK]
 
@@ -284,7 +284,7 @@ class TestWaiting:
         assert {member for rule, _, _, member in told[7] if rule == "T-04"} == {"m-1", "m-2"}
 
     def test_the_summary_says_what_such_a_log_cannot_show(self):
-        assert any("stuck at the log's end is not seen" in sentence for sentence in Read(heartbeat(0)).reader.told())
+        assert any("stuck at the log's end is not seen" in sentence for sentence in Read(heartbeat(0)).reader.notes())
 
 
 class TestContent:
@@ -450,7 +450,7 @@ class TestHostile:
         found = Read(bytes(lines))
         assert sum(found.counted().values()) + found.reader.counts["exchanges"] <= lines.count(b"requestApiKey") + 1
         found.reader.why_nothing()
-        list(found.reader.told())
+        list(found.reader.notes())
 
     @given(
         st.recursive(
@@ -577,13 +577,13 @@ class TestClocks:
         hours = [round(at_ms / self.HOUR_MS, 2) for at_ms in answers]
         assert hours == [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
         assert answers == sorted(answers)
-        assert [sentence for sentence in found.reader.told() if "came twice" in sentence] == [
+        assert [sentence for sentence in found.reader.notes() if "came twice" in sentence] == [
             "4 lines of an hour that came twice, since clocks were set back; their order in the file counts"
         ]
 
     def test_lines_in_another_order_than_their_times_are_no_second_hour(self):
         found = Read(heartbeat(10_000) + heartbeat(0) + heartbeat(1_000_000) + heartbeat(20_000))
-        assert [sentence for sentence in found.reader.told() if "came twice" in sentence] == []
+        assert [sentence for sentence in found.reader.notes() if "came twice" in sentence] == []
 
 
 def test_a_log_that_is_given_twice_counts_once():

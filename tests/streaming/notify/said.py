@@ -42,8 +42,8 @@ def worsening() -> list[dict[str, Any]]:
     return [finding.as_json() for finding in talk.findings if finding.rule == "R-01"]
 
 
-def heard(finding: dict[str, Any], *, at_s: float | None = None, offset: int = 0, partition: int = 0) -> ObservedFinding:
+def observed(finding: dict[str, Any], *, at_s: float | None = None, offset: int = 0, partition: int = 0) -> ObservedFinding:
     """It arrives as it happens, or at ``at_s``."""
-    taken = ObservedFinding.of(finding, heard_s=0.0)
+    taken = ObservedFinding.of(finding, written_s=0.0)
     happened_s = taken.updated_s if taken.resolved_s is None else taken.resolved_s
-    return ObservedFinding.of(finding, heard_s=happened_s if at_s is None else at_s, partition=partition, offset=offset)
+    return ObservedFinding.of(finding, written_s=happened_s if at_s is None else at_s, partition=partition, offset=offset)

@@ -16,7 +16,7 @@ from streaming.notify.notification import Event, Links, Notification, who
 from streaming.notify.outbox import DueNotification, Outbox, Policy
 from streaming.notify.watchdog import Watchdog
 from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookChannel, grouped
-from tests.streaming.notify.said import heard, of_rule, worsening
+from tests.streaming.notify.said import observed, of_rule, worsening
 
 CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")
 ERROR = of_rule("violation-zombie-generation-4.1.2", "G-01")
@@ -45,19 +45,19 @@ class Managed:
         self.channel = AlertmanagerChannel("main", chosen, links=Links("", page_url), cluster="prod", watchdog=self.watchdog)
         self.offset = 0
 
-    def hear(self, *states: dict[str, Any]) -> float:
+    def observe(self, *states: dict[str, Any]) -> float:
         """Gives the time of the last."""
         for state in states:
-            self.outbox.hear(heard(state, offset=self.offset))
+            self.outbox.observe(observed(state, offset=self.offset))
             self.offset += 1
-        return heard(states[-1]).heard_s
+        return observed(states[-1]).written_s
 
     def sent(self, now_s: float) -> list[dict[str, Any]]:
         """What is sent now, and taken."""
         alerts: list[dict[str, Any]] = []
         for delivery in self.channel.plan(self.outbox, now_s).deliveries:
             alerts += json.loads(delivery.body)
-            self.outbox.tell(delivery.notices, now_s)
+            self.outbox.accept(delivery.notices, now_s)
         return alerts
 
 
@@ -67,7 +67,7 @@ def seconds(alert: dict[str, Any], field: str) -> float:
 
 def test_an_open_alert_is_sent_again_in_time_and_only_then():
     managed = Managed(resend_s=60)
-    now_s = managed.hear(CRITICAL[0])
+    now_s = managed.observe(CRITICAL[0])
     (alert,) = managed.sent(now_s)
     assert seconds(alert, "endsAt") == pytest.approx(now_s + 240, abs=0.01)
     assert managed.sent(now_s + 59) == []
@@ -78,8 +78,8 @@ def test_an_open_alert_is_sent_again_in_time_and_only_then():
 
 def test_an_end_lies_in_the_past_and_is_repeated_for_as_long_as_an_alert_would_have_lasted():
     managed = Managed(resend_s=60)
-    managed.sent(managed.hear(CRITICAL[0]))
-    now_s = managed.hear(CRITICAL[-1])
+    managed.sent(managed.observe(CRITICAL[0]))
+    now_s = managed.observe(CRITICAL[-1])
     (ended,) = managed.sent(now_s + 1)
     assert ended["endsAt"] == CRITICAL[-1]["resolved_at"][:23] + "Z"
     sent = [bool(managed.sent(now_s + 1 + 60 * minutes)) for minutes in range(1, 8)]
@@ -88,7 +88,7 @@ def test_an_end_lies_in_the_past_and_is_repeated_for_as_long_as_an_alert_would_h
 
 def test_an_alert_stays_for_a_while_even_if_its_finding_was_over_before_it_was_told():
     managed = Managed(keep_firing_s=60, resend_s=30)
-    now_s = managed.hear(*CRITICAL)
+    now_s = managed.observe(*CRITICAL)
     (alert,) = managed.sent(now_s)
     assert seconds(alert, "endsAt") > now_s
     assert alert["annotations"]["resolved_at"] == CRITICAL[-1]["resolved_at"]
@@ -99,16 +99,16 @@ def test_an_alert_stays_for_a_while_even_if_its_finding_was_over_before_it_was_t
 
 def test_findings_of_one_rule_in_one_group_are_one_alert():
     managed = Managed()
-    now_s = managed.hear(TWINS[0], TWINS[1])
+    now_s = managed.observe(TWINS[0], TWINS[1])
     (alert,) = managed.sent(now_s)
     assert alert["annotations"]["count"] == "2"
     assert alert["annotations"]["summary"] == f"{TWINS[0]['summary']} (1 more like it)"
     assert alert["annotations"]["who"] == f"{who(TWINS[0])}; {who(TWINS[1])}"
-    now_s = managed.hear(TWINS[2])
+    now_s = managed.observe(TWINS[2])
     (alert,) = managed.sent(now_s)
     assert seconds(alert, "endsAt") > now_s
     assert alert["annotations"]["findings"] == TWINS[1]["id"]
-    now_s = managed.hear(TWINS[3])
+    now_s = managed.observe(TWINS[3])
     (alert,) = managed.sent(now_s)
     assert seconds(alert, "endsAt") <= now_s
 
@@ -116,7 +116,7 @@ def test_findings_of_one_rule_in_one_group_are_one_alert():
 def test_an_alert_leads_to_its_first_finding_on_the_page_unless_another_address_is_set():
     def source(page_url, **settings):
         managed = Managed(page_url, heartbeat=False, **settings)
-        (alert,) = managed.sent(managed.hear(TWINS[0], TWINS[1]))
+        (alert,) = managed.sent(managed.observe(TWINS[0], TWINS[1]))
         return alert.get("generatorURL")
 
     page, other = "https://page.example.org", "https://grafana.example.org/d/x"
@@ -127,24 +127,24 @@ def test_an_alert_leads_to_its_first_finding_on_the_page_unless_another_address_
 
 def test_on_request_each_finding_is_an_alert_of_its_own():
     managed = Managed(per_finding=True, labels={"team": "data"})
-    alerts = managed.sent(managed.hear(TWINS[0], TWINS[1]))
+    alerts = managed.sent(managed.observe(TWINS[0], TWINS[1]))
     assert {alert["labels"]["finding"] for alert in alerts} == {TWINS[0]["id"], TWINS[1]["id"]}
     assert {alert["labels"]["team"] for alert in alerts} == {"data"}
 
 
 def test_another_severity_is_the_end_of_one_alert_and_the_beginning_of_another():
     managed = Managed()
-    managed.sent(managed.hear(WORSENING[0]))
-    now_s = managed.hear(WORSENING[1])
+    managed.sent(managed.observe(WORSENING[0]))
+    now_s = managed.observe(WORSENING[1])
     ends = {alert["labels"]["severity"]: seconds(alert, "endsAt") - now_s for alert in managed.sent(now_s)}
     assert ends["warning"] <= 0 < ends["error"]
 
 
 def test_what_is_known_now_is_what_is_sent_again():
     managed = Managed()
-    now_s = managed.hear(ERROR[0])
+    now_s = managed.observe(ERROR[0])
     managed.sent(now_s)
-    managed.hear(ERROR[1])
+    managed.observe(ERROR[1])
     (again,) = managed.sent(now_s + 60)
     assert again["annotations"]["summary"] == ERROR[1]["summary"] != ERROR[0]["summary"]
 
@@ -152,7 +152,7 @@ def test_what_is_known_now_is_what_is_sent_again():
 def test_many_alerts_go_in_parts_and_a_refused_part_alert_by_alert():
     managed = Managed(per_finding=True)
     states = [{**ERROR[0], "id": f"G-01-{number:016x}"} for number in range(250)]
-    now_s = managed.hear(*states)
+    now_s = managed.observe(*states)
     deliveries = managed.channel.plan(managed.outbox, now_s).deliveries
     assert [len(json.loads(delivery.body)) for delivery in deliveries] == [100, 100, 50]
     assert [len(delivery.notices) for delivery in deliveries] == [100, 100, 50]
@@ -172,7 +172,7 @@ def test_the_heartbeat_fires_only_while_the_monitor_lives():
 
 def test_a_clock_that_is_set_back_does_not_let_alerts_expire():
     managed = Managed(resend_s=60)
-    now_s = managed.hear(CRITICAL[0])
+    now_s = managed.observe(CRITICAL[0])
     managed.sent(now_s)
     assert managed.sent(now_s - 3600)
 
@@ -180,7 +180,7 @@ def test_a_clock_that_is_set_back_does_not_let_alerts_expire():
 def test_labels_of_clients_are_only_text():
     managed = Managed()
     nasty = {**CRITICAL[0], "group": 'a"}\n{x', "cluster": ""}
-    (alert,) = managed.sent(managed.hear(nasty))
+    (alert,) = managed.sent(managed.observe(nasty))
     assert alert["labels"]["group"] == 'a"}\n{x'
     assert "cluster" not in alert["labels"]
 
@@ -312,9 +312,9 @@ def test_a_silent_mirror_is_told_by_the_monitor_and_not_again_as_a_stalled_monit
     silent = standing.report(V_03, whole_topic("mirror"), at_us=1_700_000_000_123_457, summary="silent", observed="nothing")
     life = watchdog()
     life.status(status(1000.0), 1000.0, live=True)
-    life.hear(heard(silent.as_json()))
+    life.observe(observed(silent.as_json()))
     assert life.look(1100.0) is None
     assert not life.beats(1100.0), "nobody is watched, whatever the reason"
     (resolved,) = standing.settle(V_03.id, whole_topic("mirror"), at_us=1_700_000_100_000_000)
-    life.hear(heard(resolved.as_json()))
+    life.observe(observed(resolved.as_json()))
     assert life.look(1100.0) is not None

@@ -20,12 +20,12 @@ from streaming.notify.notification import Delivered, Event, Links, Notification
 from streaming.notify.outbox import Outbox, Policy
 from streaming.notify.webhook import WebhookChannel
 from tests.streaming.notify.receiver import Server
-from tests.streaming.notify.said import heard, of_rule
+from tests.streaming.notify.said import observed, of_rule
 
 CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")
 ERROR = of_rule("violation-zombie-generation-4.1.2", "G-01")
 ID = CRITICAL[0]["id"]
-OPENED_S = heard(CRITICAL[0]).heard_s
+OPENED_S = observed(CRITICAL[0]).written_s
 
 
 @pytest.fixture
@@ -37,17 +37,17 @@ def server():
 
 class RememberedDeliveries:
     def __init__(self) -> None:
-        self.told: dict[str, Delivered] = {}
+        self.delivered: dict[str, Delivered] = {}
         self.positions: dict[int, int] = {}
 
-    def remember(self, receiver, told):
+    def remember(self, receiver, delivered):
         assert receiver == "webhook/hook"
-        self.told |= told
+        self.delivered |= delivered
 
     def advance(self, receiver, positions, forget):
         self.positions |= positions
         for name in forget:
-            del self.told[name]
+            del self.delivered[name]
 
 
 class Scene:
@@ -78,7 +78,7 @@ def scene(server):
 
 def test_a_receiver_that_is_away_is_tried_again_after_waits_that_double(scene, server):
     server.answer = (503, {}, b"later")
-    scene.dispatcher.hear(heard(CRITICAL[0]))
+    scene.dispatcher.observe(observed(CRITICAL[0]))
     waits = []
     for _ in range(9):
         waits.append(scene.dispatcher.step() - scene.now_s)
@@ -94,55 +94,55 @@ def test_a_receiver_that_is_away_is_tried_again_after_waits_that_double(scene, s
     scene.dispatcher.step()
     assert "reachable again" in scene.said[1]
     assert "sent open critical G-02" in scene.said[2]
-    assert scene.delivery_log.told[ID].finding["id"] == ID
-    assert scene.dispatcher.told == 1
+    assert scene.delivery_log.delivered[ID].finding["id"] == ID
+    assert scene.dispatcher.accepted == 1
 
 
 def test_what_a_receiver_is_told_after_a_while_is_how_things_stand_then(scene, server):
     server.answer = (503, {}, b"")
-    scene.dispatcher.hear(heard(CRITICAL[0], offset=0))
+    scene.dispatcher.observe(observed(CRITICAL[0], offset=0))
     scene.dispatcher.step()
-    scene.dispatcher.hear(heard(CRITICAL[-1], offset=1))
+    scene.dispatcher.observe(observed(CRITICAL[-1], offset=1))
     server.answer = (200, {}, b"")
-    scene.now_s = heard(CRITICAL[-1]).heard_s
+    scene.now_s = observed(CRITICAL[-1]).written_s
     scene.dispatcher.step()
     assert [json.loads(body)["notices"][0]["event"] for _, body in server.seen] == ["open", "over"]
 
 
 def test_a_receiver_that_asks_for_a_pause_gets_it(scene, server):
     server.answer = (429, {"Retry-After": "120"}, b"")
-    scene.dispatcher.hear(heard(CRITICAL[0]))
+    scene.dispatcher.observe(observed(CRITICAL[0]))
     assert scene.dispatcher.step() == scene.now_s + 120
 
 
 def test_a_refusal_is_said_once_for_each_reason(scene, server):
     server.answer = (404, {}, b"no such hook\nsecond line")
-    scene.dispatcher.hear(heard(CRITICAL[0]))
+    scene.dispatcher.observe(observed(CRITICAL[0]))
     scene.dispatcher.step()
-    scene.dispatcher.hear(heard({**CRITICAL[0], "id": "another"}, offset=1))
+    scene.dispatcher.observe(observed({**CRITICAL[0], "id": "another"}, offset=1))
     scene.dispatcher.step()
     assert len(server.seen) == 2
     assert scene.said == [f"webhook/hook: rejected 1 notification (no retry): {server.where} answered 404: no such hook"]
     server.answer = (403, {}, b"")
-    scene.dispatcher.hear(heard({**CRITICAL[0], "id": "a third"}, offset=2))
+    scene.dispatcher.observe(observed({**CRITICAL[0], "id": "a third"}, offset=2))
     scene.dispatcher.step()
     assert scene.said[1].endswith("answered 403")
     assert scene.dispatcher.refused == 3
 
 
 def test_what_was_told_is_remembered_until_it_is_over_and_repeats_are_past(scene):
-    scene.dispatcher.hear(heard(CRITICAL[0], offset=4))
+    scene.dispatcher.observe(observed(CRITICAL[0], offset=4))
     scene.dispatcher.step()
-    assert (scene.delivery_log.told[ID].is_over, scene.delivery_log.positions) == (False, {0: 5})
-    scene.dispatcher.hear(heard(CRITICAL[-1], offset=5))
-    scene.now_s = heard(CRITICAL[-1]).heard_s
+    assert (scene.delivery_log.delivered[ID].is_over, scene.delivery_log.positions) == (False, {0: 5})
+    scene.dispatcher.observe(observed(CRITICAL[-1], offset=5))
+    scene.now_s = observed(CRITICAL[-1]).written_s
     scene.dispatcher.step()
-    assert scene.delivery_log.told[ID].is_over
+    assert scene.delivery_log.delivered[ID].is_over
     scene.now_s += 3600
     scene.dispatcher.step()
     scene.dispatcher.step()
     scene.dispatcher.tidy()
-    assert (scene.delivery_log.told, scene.delivery_log.positions) == ({}, {0: 6})
+    assert (scene.delivery_log.delivered, scene.delivery_log.positions) == ({}, {0: 6})
 
 
 def test_a_dispatcher_survives_what_nobody_foresaw(scene, tmp_path):
@@ -155,7 +155,7 @@ def test_a_dispatcher_survives_what_nobody_foresaw(scene, tmp_path):
 
 def test_the_same_news_carry_the_same_key(scene, server):
     server.answer = (503, {}, b"")
-    scene.dispatcher.hear(heard(CRITICAL[0]))
+    scene.dispatcher.observe(observed(CRITICAL[0]))
     scene.dispatcher.step()
     scene.now_s += 10
     scene.dispatcher.step()
@@ -257,12 +257,12 @@ def test_the_delivery_log_knows_only_its_own_findings_topic_and_counts_what_it_c
     memory.take(b"others/webhook/chat/" + ID.encode(), entry)
     memory.take(b"findings/webhook/chat/broken", b"{")
     memory.take(b"findings/webhook/chat/empty", b'{"finding": {}}')
-    assert set(memory.told("webhook/chat")) == {ID}
+    assert set(memory.delivered("webhook/chat")) == {ID}
     assert memory.positions("webhook/chat") == {0: 17}
-    assert memory.told("webhook/other") == {}
+    assert memory.delivered("webhook/other") == {}
     assert memory.unreadable == 2
     memory.take(b"findings/webhook/chat/" + ID.encode(), None)
-    assert memory.told("webhook/chat") == {}
+    assert memory.delivered("webhook/chat") == {}
 
 
 def test_the_operator_reads_what_was_told_on_one_line():

@@ -15,7 +15,7 @@ from streaming.config.maintenance import Maintenance
 from streaming.config.notify import FindingFilter, Patience
 from streaming.notify.notification import OWN, Delivered, Event, ObservedFinding
 from streaming.notify.outbox import Outbox, Policy
-from tests.streaming.notify.said import heard, of_rule, worsening
+from tests.streaming.notify.said import observed, of_rule, worsening
 
 CRITICAL = of_rule("violation-stale-generation-accepted-4.3.1", "G-02")
 ERROR = of_rule("violation-zombie-generation-4.1.2", "G-01")
@@ -28,8 +28,8 @@ def policy(**other: Any) -> Policy:
     return Policy(**{"filter": chosen, "patience": Patience(), **other})
 
 
-def outbox(told=(), positions=(), ends=(), **other) -> Outbox:
-    box = Outbox(policy(**other), dict(told), dict(positions))
+def outbox(delivered=(), positions=(), ends=(), **other) -> Outbox:
+    box = Outbox(policy(**other), dict(delivered), dict(positions))
     box.begin(dict(ends) or {0: 0})
     return box
 
@@ -43,38 +43,38 @@ def events(box: Outbox, now_s: float) -> list[str]:
 
 
 def tell_all(box: Outbox, now_s: float) -> dict[str, Delivered]:
-    return box.tell(ripe(box, now_s), now_s)
+    return box.accept(ripe(box, now_s), now_s)
 
 
 def test_a_finding_is_told_once_and_so_is_its_end():
     box = outbox()
-    opened, update, resolved = (heard(state, offset=number) for number, state in enumerate(CRITICAL))
-    box.hear(opened)
-    assert events(box, opened.heard_s) == ["open"]
-    tell_all(box, opened.heard_s)
-    box.hear(update)
-    assert events(box, update.heard_s) == []
-    box.hear(resolved)
-    assert events(box, resolved.heard_s) == ["resolved"]
-    tell_all(box, resolved.heard_s)
-    assert events(box, resolved.heard_s + HOUR_S) == []
+    opened, update, resolved = (observed(state, offset=number) for number, state in enumerate(CRITICAL))
+    box.observe(opened)
+    assert events(box, opened.written_s) == ["open"]
+    tell_all(box, opened.written_s)
+    box.observe(update)
+    assert events(box, update.written_s) == []
+    box.observe(resolved)
+    assert events(box, resolved.written_s) == ["resolved"]
+    tell_all(box, resolved.written_s)
+    assert events(box, resolved.written_s + HOUR_S) == []
 
 
 def test_what_is_not_critical_waits_for_whether_it_lasts():
     box = outbox()
-    opened = heard(ERROR[0])
-    box.hear(opened)
-    assert events(box, opened.heard_s + 4.9) == []
-    assert box.due(opened.heard_s)[0].due_s == opened.heard_s + 5
-    assert events(box, opened.heard_s + 5) == ["open"]
+    opened = observed(ERROR[0])
+    box.observe(opened)
+    assert events(box, opened.written_s + 4.9) == []
+    assert box.due(opened.written_s)[0].due_s == opened.written_s + 5
+    assert events(box, opened.written_s + 5) == ["open"]
 
 
 def test_an_update_does_not_begin_the_wait_anew():
     box = outbox()
-    opened, update = heard(ERROR[0]), heard(ERROR[1])
-    box.hear(opened)
-    box.hear(update)
-    assert events(box, opened.heard_s + 5) == ["open"]
+    opened, update = observed(ERROR[0]), observed(ERROR[1])
+    box.observe(opened)
+    box.observe(update)
+    assert events(box, opened.written_s + 5) == ["open"]
 
 
 def blink(state: dict[str, Any], lasted_s: float) -> dict[str, Any]:
@@ -87,57 +87,57 @@ def blink(state: dict[str, Any], lasted_s: float) -> dict[str, Any]:
 @pytest.mark.parametrize("lasted_s", [0.0, 4.9])
 def test_a_blink_is_never_told(lasted_s):
     box = outbox()
-    box.hear(heard(ERROR[0]))
-    over = heard(blink(ERROR[-1], lasted_s))
-    box.hear(over)
-    assert events(box, over.heard_s + HOUR_S) == []
+    box.observe(observed(ERROR[0]))
+    over = observed(blink(ERROR[-1], lasted_s))
+    box.observe(over)
+    assert events(box, over.written_s + HOUR_S) == []
 
 
 def test_a_critical_one_is_told_even_if_it_was_over_at_once():
     box = outbox()
-    box.hear(heard(CRITICAL[0]))
-    over = heard(blink(CRITICAL[-1], 0.0), offset=1)
-    box.hear(over)
-    assert events(box, over.heard_s) == ["over"]
+    box.observe(observed(CRITICAL[0]))
+    over = observed(blink(CRITICAL[-1], 0.0), offset=1)
+    box.observe(over)
+    assert events(box, over.written_s) == ["over"]
 
 
 def test_what_lasted_while_it_could_not_be_told_is_told_as_over():
     box = outbox()
     for number, state in enumerate(ERROR):
-        box.hear(heard(state, offset=number))
-    assert events(box, heard(ERROR[-1]).heard_s + HOUR_S) == ["over"]
+        box.observe(observed(state, offset=number))
+    assert events(box, observed(ERROR[-1]).written_s + HOUR_S) == ["over"]
 
 
 def test_a_receiver_that_keeps_alerts_is_told_of_what_is_over_as_open_first():
     box = outbox(keep_s=60.0)
-    over = heard(ERROR[-1], offset=1)
-    box.hear(over)
-    assert events(box, over.heard_s) == ["open"]
-    tell_all(box, over.heard_s)
-    assert events(box, over.heard_s + 59) == []
-    assert events(box, over.heard_s + 60) == ["resolved"]
+    over = observed(ERROR[-1], offset=1)
+    box.observe(over)
+    assert events(box, over.written_s) == ["open"]
+    tell_all(box, over.written_s)
+    assert events(box, over.written_s + 59) == []
+    assert events(box, over.written_s + 60) == ["resolved"]
 
 
 def test_a_change_of_severity_is_news():
     box = outbox()
-    opened, worse, resolved = (heard(state, offset=number) for number, state in enumerate(WORSENING))
-    box.hear(opened)
-    tell_all(box, opened.heard_s + 5)
-    box.hear(worse)
-    (notice,) = ripe(box, worse.heard_s)
-    assert (notice.event, notice.told["severity"], notice.severity) == (Event.SEVERITY, "warning", Severity.ERROR)
-    tell_all(box, worse.heard_s)
-    box.hear(resolved)
-    assert events(box, resolved.heard_s) == ["resolved"]
+    opened, worse, resolved = (observed(state, offset=number) for number, state in enumerate(WORSENING))
+    box.observe(opened)
+    tell_all(box, opened.written_s + 5)
+    box.observe(worse)
+    (notice,) = ripe(box, worse.written_s)
+    assert (notice.event, notice.last_sent["severity"], notice.severity) == (Event.SEVERITY, "warning", Severity.ERROR)
+    tell_all(box, worse.written_s)
+    box.observe(resolved)
+    assert events(box, resolved.written_s) == ["resolved"]
 
 
 def test_what_was_too_mild_is_told_when_it_got_worse():
     box = outbox(minimum_severity="error")
-    opened, worse, _ = map(heard, WORSENING)
-    box.hear(opened)
-    assert events(box, opened.heard_s + HOUR_S) == []
-    box.hear(worse)
-    assert events(box, worse.heard_s + 5) == ["open"]
+    opened, worse, _ = map(observed, WORSENING)
+    box.observe(opened)
+    assert events(box, opened.written_s + HOUR_S) == []
+    box.observe(worse)
+    assert events(box, worse.written_s + 5) == ["open"]
 
 
 @pytest.mark.parametrize(
@@ -154,35 +154,35 @@ def test_what_was_too_mild_is_told_when_it_got_worse():
 )
 def test_a_receiver_is_told_what_it_wants(wants, is_told):
     box = outbox(**wants)
-    box.hear(heard(ERROR[0]))
-    assert bool(events(box, heard(ERROR[0]).heard_s + 5)) is is_told
+    box.observe(observed(ERROR[0]))
+    assert bool(events(box, observed(ERROR[0]).written_s + 5)) is is_told
 
 
 def test_choosing_groups_does_not_blind_to_the_mirror_as_a_whole():
     box = outbox(allow_groups=["orders"], deny_groups=["*"])
-    box.hear(heard({**ERROR[0], "group": ""}))
-    assert events(box, heard(ERROR[0]).heard_s + 5) == ["open"]
+    box.observe(observed({**ERROR[0], "group": ""}))
+    assert events(box, observed(ERROR[0]).written_s + 5) == ["open"]
 
 
 def test_what_a_receiver_wants_no_more_is_over_for_it():
-    box = outbox(told={ERROR[0]["id"]: told(ERROR[0])}, deny_groups=["*"])
-    box.hear(heard(ERROR[1]))
-    (notice,) = ripe(box, heard(ERROR[1]).heard_s)
+    box = outbox(delivered={ERROR[0]["id"]: delivered(ERROR[0])}, deny_groups=["*"])
+    box.observe(observed(ERROR[1]))
+    (notice,) = ripe(box, observed(ERROR[1]).written_s)
     assert notice.event is Event.RESOLVED
     assert "no longer" in notice.reason
 
 
-def told(state: dict[str, Any], **other: Any) -> Delivered:
-    at_s = heard(state).heard_s
+def delivered(state: dict[str, Any], **other: Any) -> Delivered:
+    at_s = observed(state).written_s
     return replace(Delivered(state, at_s, at_s, is_over=False, partition=0, offset=0), **other)
 
 
 def test_a_receiver_may_want_no_ends():
-    box = outbox(tells_resolved=False)
-    box.hear(heard(CRITICAL[0]))
-    tell_all(box, heard(CRITICAL[0]).heard_s)
-    box.hear(heard(CRITICAL[-1], offset=1))
-    later_s = heard(CRITICAL[-1]).heard_s + HOUR_S
+    box = outbox(sends_resolved=False)
+    box.observe(observed(CRITICAL[0]))
+    tell_all(box, observed(CRITICAL[0]).written_s)
+    box.observe(observed(CRITICAL[-1], offset=1))
+    later_s = observed(CRITICAL[-1]).written_s + HOUR_S
     assert events(box, later_s) == events(box, later_s) == []
     box.positions()
     assert box.settled(later_s + HOUR_S) == [CRITICAL[0]["id"]]
@@ -199,48 +199,48 @@ def window(state: dict[str, Any], minutes: int = 10, **other: Any) -> Maintenanc
 
 def test_what_opens_in_maintenance_is_told_at_its_end():
     box = outbox(windows=[window(CRITICAL[0])])
-    opened = heard(CRITICAL[0])
-    box.hear(opened)
-    assert events(box, opened.heard_s + 599) == []
-    assert events(box, opened.heard_s + 600) == ["open"]
+    opened = observed(CRITICAL[0])
+    box.observe(opened)
+    assert events(box, opened.written_s + 599) == []
+    assert events(box, opened.written_s + 600) == ["open"]
 
 
 def test_what_opens_and_resolves_in_maintenance_is_never_told():
     box = outbox(windows=[window(CRITICAL[0])])
     for number, state in enumerate(CRITICAL):
-        box.hear(heard(state, offset=number))
-    assert events(box, heard(CRITICAL[0]).heard_s + HOUR_S) == []
+        box.observe(observed(state, offset=number))
+    assert events(box, observed(CRITICAL[0]).written_s + HOUR_S) == []
 
 
 def test_what_opens_in_maintenance_and_lasts_beyond_it_is_told_even_if_late():
     box = outbox(windows=[window(CRITICAL[0], minutes=1)])
     for number, state in enumerate(CRITICAL):
-        box.hear(heard(state, offset=number))
-    assert events(box, heard(CRITICAL[0]).heard_s + HOUR_S) == ["over"]
+        box.observe(observed(state, offset=number))
+    assert events(box, observed(CRITICAL[0]).written_s + HOUR_S) == ["over"]
 
 
 def test_what_was_open_before_maintenance_is_followed_through_it():
-    box = outbox(told={CRITICAL[0]["id"]: told(CRITICAL[0])}, windows=[window(CRITICAL[0])])
-    box.hear(heard(CRITICAL[-1], offset=1))
-    assert events(box, heard(CRITICAL[-1]).heard_s) == ["resolved"]
+    box = outbox(delivered={CRITICAL[0]["id"]: delivered(CRITICAL[0])}, windows=[window(CRITICAL[0])])
+    box.observe(observed(CRITICAL[-1], offset=1))
+    assert events(box, observed(CRITICAL[-1]).written_s) == ["resolved"]
 
 
 def test_what_gets_worse_in_maintenance_is_told_so_at_its_end():
     box = outbox(windows=[window({**WORSENING[1], "opened_at": WORSENING[1]["updated_at"]})])
-    opened, worse, _ = map(heard, WORSENING)
-    box.hear(opened)
-    tell_all(box, opened.heard_s + 5)
-    box.hear(worse)
-    assert events(box, worse.heard_s + 599) == []
-    assert events(box, worse.heard_s + 600) == ["severity"]
+    opened, worse, _ = map(observed, WORSENING)
+    box.observe(opened)
+    tell_all(box, opened.written_s + 5)
+    box.observe(worse)
+    assert events(box, worse.written_s + 599) == []
+    assert events(box, worse.written_s + 600) == ["severity"]
 
 
 def test_maintenance_of_groups_does_not_hide_that_the_mirror_is_silent():
     silent = {**CRITICAL[0], "group": ""}
     for mirror, is_held in ((False, False), (True, True)):
         box = outbox(windows=[window(silent, mirror=mirror)])
-        box.hear(heard(silent))
-        assert (events(box, heard(silent).heard_s) == []) is is_held
+        box.observe(observed(silent))
+        assert (events(box, observed(silent).written_s) == []) is is_held
 
 
 # --- restarts ---------------------------------------------------------------------------------------------------------
@@ -248,56 +248,56 @@ def test_maintenance_of_groups_does_not_hide_that_the_mirror_is_silent():
 
 def test_on_the_first_start_what_is_open_is_told_and_what_is_over_is_old_news():
     box = outbox(ends={0: 10})
-    box.hear(heard(ERROR[-1], offset=3))
-    box.hear(heard(CRITICAL[0], offset=4))
-    assert [notice.finding["rule"] for notice in ripe(box, heard(ERROR[-1]).heard_s + HOUR_S)] == ["G-02"]
+    box.observe(observed(ERROR[-1], offset=3))
+    box.observe(observed(CRITICAL[0], offset=4))
+    assert [notice.finding["rule"] for notice in ripe(box, observed(ERROR[-1]).written_s + HOUR_S)] == ["G-02"]
 
 
 def test_what_came_and_went_while_nobody_was_there_is_told():
     box = outbox(positions={0: 3}, ends={0: 10})
-    box.hear(heard(ERROR[-1], offset=3))
-    assert events(box, heard(ERROR[-1]).heard_s) == ["over"]
+    box.observe(observed(ERROR[-1], offset=3))
+    assert events(box, observed(ERROR[-1]).written_s) == ["over"]
 
 
 def test_what_was_told_as_open_is_resolved_however_old_the_record_is():
-    box = outbox(told={ERROR[0]["id"]: told(ERROR[0])}, positions={0: 9}, ends={0: 10})
-    box.hear(heard(ERROR[-1], offset=3))
-    assert events(box, heard(ERROR[-1]).heard_s) == ["resolved"]
+    box = outbox(delivered={ERROR[0]["id"]: delivered(ERROR[0])}, positions={0: 9}, ends={0: 10})
+    box.observe(observed(ERROR[-1], offset=3))
+    assert events(box, observed(ERROR[-1]).written_s) == ["resolved"]
 
 
 def test_what_was_told_and_is_in_the_topic_no_more_is_over():
-    box = outbox(told={ERROR[0]["id"]: told(ERROR[0])})
-    assert events(box, heard(ERROR[0]).heard_s) == ["resolved"]
+    box = outbox(delivered={ERROR[0]["id"]: delivered(ERROR[0])})
+    assert events(box, observed(ERROR[0]).written_s) == ["resolved"]
 
 
 def test_the_position_does_not_pass_an_end_that_is_yet_to_be_told():
     box = outbox()
-    box.hear(heard(ERROR[-1], offset=3))
-    box.hear(heard(CRITICAL[0], offset=7))
+    box.observe(observed(ERROR[-1], offset=3))
+    box.observe(observed(CRITICAL[0], offset=7))
     assert box.positions() == {0: 3}
-    tell_all(box, heard(ERROR[-1]).heard_s)
+    tell_all(box, observed(ERROR[-1]).written_s)
     box.due(0.0)
     assert box.positions() == {0: 8}
 
 
 def test_a_position_behind_the_end_is_of_another_topic():
     box = outbox(positions={0: 500}, ends={0: 4})
-    box.hear(heard(CRITICAL[-1], offset=4))
-    assert events(box, heard(CRITICAL[-1]).heard_s) == ["over"]
+    box.observe(observed(CRITICAL[-1], offset=4))
+    assert events(box, observed(CRITICAL[-1]).written_s) == ["over"]
 
 
 def test_an_end_that_was_told_is_remembered_until_repeats_are_past():
     box = outbox()
-    box.hear(heard(CRITICAL[0], offset=0))
-    tell_all(box, heard(CRITICAL[0]).heard_s)
-    box.hear(heard(CRITICAL[-1], offset=1))
-    end_s = heard(CRITICAL[-1]).heard_s
+    box.observe(observed(CRITICAL[0], offset=0))
+    tell_all(box, observed(CRITICAL[0]).written_s)
+    box.observe(observed(CRITICAL[-1], offset=1))
+    end_s = observed(CRITICAL[-1]).written_s
     remembered = tell_all(box, end_s)[CRITICAL[0]["id"]]
     assert remembered.finding == {"id": CRITICAL[0]["id"]}
     box.positions()
     assert box.settled(end_s + 60) == []
     for number, state in enumerate(CRITICAL, start=2):  # the job was killed, and writes again
-        box.hear(heard(state, offset=number))
+        box.observe(observed(state, offset=number))
     assert events(box, end_s + 60) == []
     box.positions()
     assert box.settled(end_s + HOUR_S) == [CRITICAL[0]["id"]]
@@ -305,33 +305,33 @@ def test_an_end_that_was_told_is_remembered_until_repeats_are_past():
 
 def test_an_older_state_does_not_replace_a_newer_one():
     box = outbox()
-    box.hear(heard(ERROR[-1], offset=2))
-    box.hear(heard(ERROR[0], offset=3))
-    assert events(box, heard(ERROR[-1]).heard_s + HOUR_S) == ["over"]
+    box.observe(observed(ERROR[-1], offset=2))
+    box.observe(observed(ERROR[0], offset=3))
+    assert events(box, observed(ERROR[-1]).written_s + HOUR_S) == ["over"]
 
 
 def test_a_finding_that_was_deleted_from_the_topic_is_over():
     box = outbox()
-    box.hear(heard(CRITICAL[0]))
-    tell_all(box, heard(CRITICAL[0]).heard_s)
+    box.observe(observed(CRITICAL[0]))
+    tell_all(box, observed(CRITICAL[0]).written_s)
     box.gone(CRITICAL[0]["id"])
-    assert events(box, heard(CRITICAL[0]).heard_s) == ["resolved"]
+    assert events(box, observed(CRITICAL[0]).written_s) == ["resolved"]
 
 
 def test_what_was_refused_is_not_offered_again_until_there_is_news_of_it():
     box = outbox()
-    opened, worse, _ = (heard(state, offset=number) for number, state in enumerate(WORSENING))
-    box.hear(opened)
-    box.refuse(ripe(box, opened.heard_s + 5), opened.heard_s + 5)
-    assert events(box, opened.heard_s + 6) == []
-    box.hear(worse)
-    assert events(box, worse.heard_s + 5) == ["open"]
+    opened, worse, _ = (observed(state, offset=number) for number, state in enumerate(WORSENING))
+    box.observe(opened)
+    box.refuse(ripe(box, opened.written_s + 5), opened.written_s + 5)
+    assert events(box, opened.written_s + 6) == []
+    box.observe(worse)
+    assert events(box, worse.written_s + 5) == ["open"]
 
 
 def test_an_end_that_was_refused_counts_as_told():
-    box = outbox(told={ERROR[0]["id"]: told(ERROR[0])})
-    box.hear(heard(ERROR[-1], offset=1))
-    end_s = heard(ERROR[-1]).heard_s
+    box = outbox(delivered={ERROR[0]["id"]: delivered(ERROR[0])})
+    box.observe(observed(ERROR[-1], offset=1))
+    end_s = observed(ERROR[-1]).written_s
     assert box.refuse(ripe(box, end_s), end_s)[ERROR[0]["id"]].is_over
     assert events(box, end_s) == []
     assert box.open() == []
@@ -370,8 +370,8 @@ class World:
         self.tidy()
 
     def publish(self, state: dict[str, Any]) -> None:
-        self.topic.append(heard(state, at_s=self.now_s, offset=len(self.topic)))
-        self.box.hear(self.topic[-1])
+        self.topic.append(observed(state, at_s=self.now_s, offset=len(self.topic)))
+        self.box.observe(self.topic[-1])
 
     def open(self, number: int) -> None:
         if number not in self.living:
@@ -414,7 +414,7 @@ class World:
                 del self.believed[name]
             if notice.is_open:
                 self.believed[name] = notice.finding["severity"]
-        self.delivery_log |= self.box.tell(notices, self.now_s)
+        self.delivery_log |= self.box.accept(notices, self.now_s)
 
     def tidy(self, _: int = 0) -> None:
         self.positions = self.box.positions()
@@ -423,10 +423,10 @@ class World:
 
     def restart(self, _: int = 0) -> None:
         """Killed, without a chance to tidy up, and started again."""
-        self.box = outbox(told=self.delivery_log, positions=self.positions, ends={0: len(self.topic)})
+        self.box = outbox(delivered=self.delivery_log, positions=self.positions, ends={0: len(self.topic)})
         newest = {record.id: record for record in self.topic}  # compacted
         for record in sorted(newest.values(), key=lambda record: record.offset):
-            self.box.hear(record)
+            self.box.observe(record)
 
 
 @given(steps=STEPS)
@@ -449,6 +449,6 @@ def test_whatever_happens_the_receiver_comes_to_know_how_things_stand_and_is_tol
 
 def test_what_the_notifier_found_itself_has_no_position():
     box = outbox()
-    box.hear(heard(CRITICAL[0], partition=OWN))
-    tell_all(box, heard(CRITICAL[0]).heard_s)
+    box.observe(observed(CRITICAL[0], partition=OWN))
+    tell_all(box, observed(CRITICAL[0]).written_s)
     assert box.positions() == {0: 0}

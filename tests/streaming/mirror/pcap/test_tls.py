@@ -18,7 +18,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
-from streaming.commands.told import told_of_capture
+from streaming.commands.input_notes import notes_of_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.pcap.tls.connection import (
@@ -309,7 +309,7 @@ def test_without_the_library_that_opens_tls_what_is_plain_is_read_and_the_rest_n
     found = Read(capture, KeyLog())
     assert found.told() == plainly(0, 1)
     assert found.stats.refused_tls == {NO_CRYPTOGRAPHY: 1}
-    assert f"1 connection could not be decrypted: {NO_CRYPTOGRAPHY}" in told_of_capture(found.stats, 0)
+    assert f"1 connection could not be decrypted: {NO_CRYPTOGRAPHY}" in notes_of_capture(found.stats, 0)
 
 
 @pytest.mark.usefixtures("without_cryptography")

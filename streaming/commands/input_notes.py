@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from streaming.mirror.pcap.capture_stats import CaptureStats
 
 
-def told_of(reader: CaptureReader | RequestLogReader) -> Iterator[str]:
+def notes_of(reader: CaptureReader | RequestLogReader) -> Iterator[str]:
     """What a reader has found in its input beside the records, a sentence each."""
-    return reader.told() if isinstance(reader, RequestLogReader) else told_of_capture(reader.stats, reader.echoes)
+    return reader.notes() if isinstance(reader, RequestLogReader) else notes_of_capture(reader.stats, reader.echoes)
 
 
-def told_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
+def notes_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
     brokers = ", ".join(f"{address} ({count})" for address, count in stats.brokers.most_common(8))
     more = f" and {len(stats.brokers) - 8} more" if len(stats.brokers) > 8 else ""
     sizes = [f"{stats.packets:,} packets"] * (stats.packets > 0) + [f"{stats.socket_events:,} events"] * (stats.socket_events > 0)
