@@ -17,7 +17,7 @@ from streaming.commands.replay import ReplaySession
 from streaming.commands.view import ConfigOption, JsonOption, PropertiesOption, ServersOption, published_groups
 from streaming.published.records import Json
 from streaming.published.wire_text import harmless
-from streaming.replay.speakers import Speakers
+from streaming.replay.client_versions import ClientsSeen
 from streaming.sinks.clients import oldest_first
 from streaming.terminal.tables import clients_table
 
@@ -49,7 +49,7 @@ def clients(
         for one in found:
             print_json(one.as_json())
         return
-    shown: list[Json] = [harmless(one.as_json() | {"told": one.told}, hide_addresses=False) for one in found]
+    shown: list[Json] = [harmless(one.as_json() | {"told": one.versions_text}, hide_addresses=False) for one in found]
     console = stdout(soft_wrap=False)
     console.print(clients_table(shown) if shown else "No member's API versions are known.")
     for line in dict.fromkeys(line for one in found for line in one.known_defects):
@@ -58,14 +58,14 @@ def clients(
 
 def _recorded(files: list[Path], ports: Sequence[int]) -> list[Json]:
     """Return all clients of captured traffic as members of their groups, those that have left too; on an error print it and exit."""
-    speakers = Speakers()
-    session = ReplaySession(_Unshown(), Settings(), stderr(), speakers.take)
+    clients_seen = ClientsSeen()
+    session = ReplaySession(_Unshown(), Settings(), stderr(), clients_seen.take)
     try:
         session.read([str(file) for file in files], ports, "", None)
         session.finish()
     except ReplayError as error:
         fail(error)
-    return speakers.groups()
+    return clients_seen.groups()
 
 
 class _Unshown:

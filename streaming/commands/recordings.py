@@ -17,7 +17,7 @@ from streaming.mirror.captures import is_capture
 from streaming.mirror.record_file import is_record_file
 from streaming.published.records import Json, event_of, finding_of, group_of
 from streaming.published.source import IntoState, read_file
-from streaming.replay.speakers import Speakers
+from streaming.replay.client_versions import ClientsSeen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +55,8 @@ def read_recordings(
     :raises KeyLogError: when the key log cannot be read.
     """
     traffic = [file for file in files if _is_traffic(file)]
-    speakers = Speakers()
-    session = ReplaySession(IntoState(state), settings, stderr(), speakers.take)
+    clients_seen = ClientsSeen()
+    session = ReplaySession(IntoState(state), settings, stderr(), clients_seen.take)
     if traffic:
         session.read(traffic, ports, cluster, key_log)
         session.finish()
@@ -64,7 +64,7 @@ def read_recordings(
         for file in files:
             if file not in traffic:
                 read_file(state, Path(file))
-    return ReadRecording(speakers.groups(), session.summary, session.is_damaged)
+    return ReadRecording(clients_seen.groups(), session.summary, session.is_damaged)
 
 
 def _is_traffic(file: str) -> bool:

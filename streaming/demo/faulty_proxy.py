@@ -67,7 +67,7 @@ class Lie(NamedTuple):
     at_us: int
     tamper: str
     exchange: ProxiedExchange
-    told: Forge | Swallow
+    fault: Forge | Swallow
 
 
 class HostileProxy:
@@ -157,28 +157,28 @@ class HostileProxy:
                 to_client.write(struct.pack(">i", size) + head)
                 await _pass_on(broker, to_client, size - len(head))
                 continue
-            frame = await self._tell(request, head + await broker.readexactly(size - len(head)))
+            frame = await self._tampered(request, head + await broker.readexactly(size - len(head)))
             if frame is not None:
                 to_client.write(struct.pack(">i", len(frame)) + frame)
                 await to_client.drain()
 
-    async def _tell(self, request: bytes, response: bytes) -> bytes | None:
+    async def _tampered(self, request: bytes, response: bytes) -> bytes | None:
         """Return the frame for the client: the broker's, a falsified one, or None to drop it."""
         exchange = _exchange(request, response)
         for tamper in self._tampers if exchange is not None else ():
             assert exchange is not None
-            told = tamper.lie(exchange) if exchange.api_key in tamper.api_keys else None
-            if told is None:
+            fault = tamper.lie(exchange) if exchange.api_key in tamper.api_keys else None
+            if fault is None:
                 continue
-            lie = Lie(time.time_ns() // 1000, tamper.name, exchange, told)
+            lie = Lie(time.time_ns() // 1000, tamper.name, exchange, fault)
             self.lies.append(lie)
             if self._on_lie is not None:
                 self._on_lie(lie)
-            if isinstance(told, Swallow):
+            if isinstance(fault, Swallow):
                 return None
-            await asyncio.sleep(told.delay_s)
-            if told.body is not None:
-                return wire.encode_response(told.body, api_version=exchange.api_version, correlation_id=exchange.correlation_id)
+            await asyncio.sleep(fault.delay_s)
+            if fault.body is not None:
+                return wire.encode_response(fault.body, api_version=exchange.api_version, correlation_id=exchange.correlation_id)
             break
         return response
 

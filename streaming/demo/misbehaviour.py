@@ -65,7 +65,7 @@ class _Run:
         leads = joined.leader == self.member.member_id
         tell("joined", member_id=self.member.member_id, generation=joined.generation, leads=leads, local_port=self._port())
 
-    def until_told_to_rejoin(self) -> None:
+    def until_rebalance(self) -> None:
         """Heartbeat until the coordinator answers REBALANCE_IN_PROGRESS, or until the process must stop.
 
         :raises RawClientError: when the coordinator answers with another error.
@@ -89,22 +89,24 @@ class _Run:
 def _zombie(run: _Run) -> None:
     """Rejoin, but continue to heartbeat and commit with the old generation, whatever the answers are."""
     run.join()
-    run.until_told_to_rejoin()
+    run.until_rebalance()
     old = run.member.generation
     run.join()
     zombie, offset = run.member.as_of(old), 0
     while not run.pause():
         offset += 1
-        told = {"heartbeat": zombie.heartbeat(), "commit": zombie.commit(0, offset)}
-        event = "refused" if set(told.values()) == {ILLEGAL_GENERATION} else "accepted" if NONE in told.values() else "answered"
-        tell(event, generation=old, **told)
+        answers = {"heartbeat": zombie.heartbeat(), "commit": zombie.commit(0, offset)}
+        event = (
+            "refused" if set(answers.values()) == {ILLEGAL_GENERATION} else "accepted" if NONE in answers.values() else "answered"
+        )
+        tell(event, generation=old, **answers)
     run.member.leave()
 
 
 def _never_rejoins(run: _Run) -> None:
     """Heartbeat instead of rejoining, like a client whose poll loop hangs, until the coordinator removes the member."""
     run.join()
-    run.until_told_to_rejoin()
+    run.until_rebalance()
     while not run.pause():
         error = run.member.heartbeat()
         if error != REBALANCE_IN_PROGRESS:
@@ -115,7 +117,7 @@ def _never_rejoins(run: _Run) -> None:
 def _never_syncs(run: _Run) -> None:
     """Become leader, heartbeat, and never send the assignment, until the coordinator removes the member."""
     run.join()
-    run.until_told_to_rejoin()
+    run.until_rebalance()
     run.join(sync=False)
     while not run.pause():
         error = run.member.heartbeat()
@@ -131,15 +133,15 @@ def _never_gives_up(run: _Run) -> None:
     if answer.error_code != NONE:
         raise RawClientError(f"join refused with error {answer.error_code}")
     tell("joined", member_id=member_id, generation=answer.member_epoch, leads=False, local_port=run.member.connection.local_port)
-    held, told = _partitions(answer) or 0, False
+    held, is_asked = _partitions(answer) or 0, False
     while not run.pause():
         answer = _beat(run, member_id, answer.member_epoch)
         if answer.error_code != NONE:
             tell("dropped", error=answer.error_code)
             return
         assigned = _partitions(answer)
-        if assigned is not None and assigned < held and not told:
-            told = True
+        if assigned is not None and assigned < held and not is_asked:
+            is_asked = True
             tell("told-to-give-up", partitions=held - assigned)
         held = max(held, assigned or 0)
 

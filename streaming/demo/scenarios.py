@@ -144,27 +144,27 @@ def _stopped_process(scene: Scene) -> None:
 
 def _zombie(scene: Scene) -> None:
     member = _with_company(scene, "zombie", "shipping")
-    scene.fact(_goes_on(scene, member, told="refused"))
+    scene.fact(_goes_on(scene, member, event="refused"))
     scene.stage.wait(15)
     member.stop()
 
 
 def _lying_proxy(scene: Scene) -> None:
     member = _with_company(scene, "zombie", "refunds")
-    _goes_on(scene, member, told="accepted")
+    _goes_on(scene, member, event="accepted")
     scene.fact(scene.stage.lies()[0].at_us)
     scene.stage.wait(5)
     member.stop()
 
 
-def _goes_on(scene: Scene, zombie: Child, *, told: str) -> int:
+def _goes_on(scene: Scene, zombie: Child, *, event: str) -> int:
     """Wait for the first answer to a request of the old generation; return when it arrived, in microseconds.
 
-    :param told: the event that the member reports for that answer.
+    :param event: the event that the member reports for that answer.
     """
-    first = zombie.wait_for(told, timeout_s=_STEP_TIMEOUT_S)
+    first = zombie.wait_for(event, timeout_s=_STEP_TIMEOUT_S)
     old, new = (report.details["generation"] for report in zombie.reports("joined")[:2])
-    scene.stage.say(f"{zombie.name} (pid {zombie.pid}) joined generation {new} but still uses generation {old}: {told}")
+    scene.stage.say(f"{zombie.name} (pid {zombie.pid}) joined generation {new} but still uses generation {old}: {event}")
     return first.at_us
 
 
@@ -211,9 +211,9 @@ def _never_syncs(scene: Scene) -> None:
 
 def _never_gives_up(scene: Scene) -> None:
     culprit = _with_company(scene, "never-gives-up", "returns", "consumer")
-    told = culprit.wait_for("told-to-give-up", timeout_s=_STEP_TIMEOUT_S)
-    scene.fact(told.at_us)
-    count = told.details["partitions"]
+    asked = culprit.wait_for("told-to-give-up", timeout_s=_STEP_TIMEOUT_S)
+    scene.fact(asked.at_us)
+    count = asked.details["partitions"]
     scene.stage.say(f"{culprit.name} (pid {culprit.pid}) has to give up {count} partitions in returns but keeps them")
     _until_dropped(scene, culprit)
 

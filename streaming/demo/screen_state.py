@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from streaming.demo.verdicts import Sighting
+from streaming.demo.verdicts import Observation
 from streaming.kafka.compacted import CompactedReader
 from streaming.published.records import Json
 
@@ -35,14 +35,14 @@ class ScreenState:
         self,
         *,
         on_note: Callable[[Note], None] = lambda _note: None,
-        on_sighting: Callable[[Sighting, Sighting | None], None] = lambda _new, _before: None,
+        on_observation: Callable[[Observation, Observation | None], None] = lambda _new, _before: None,
     ) -> None:
         self._lock = threading.Lock()
         self._on_note = on_note
-        self._on_sighting = on_sighting
+        self._on_observation = on_observation
         self._groups: dict[str, Json] = {}
-        self._sightings: list[Sighting] = []
-        self._newest: dict[str, Sighting] = {}
+        self._observations: list[Observation] = []
+        self._newest: dict[str, Observation] = {}
         self._notes: list[Note] = []
         self._pids: dict[str, list[int]] = {}
 
@@ -61,27 +61,27 @@ class ScreenState:
             self._groups[snapshot["group"]] = snapshot
 
     def finding_read(self, finding: Json, read_us: int) -> None:
-        sighting = Sighting(finding, read_us)
+        observation = Observation(finding, read_us)
         with self._lock:
             before = self._newest.get(finding["id"])
-            self._newest[finding["id"]] = sighting
-            self._sightings.append(sighting)
-        self._on_sighting(sighting, before)
+            self._newest[finding["id"]] = observation
+            self._observations.append(observation)
+        self._on_observation(observation, before)
 
     def group(self, name: str) -> Json | None:
         """Return the newest published state of a group; None before the first."""
         with self._lock:
             return self._groups.get(name)
 
-    def sightings(self) -> list[Sighting]:
+    def observations(self) -> list[Observation]:
         """Return all published states of all findings, in the order read."""
         with self._lock:
-            return list(self._sightings)
+            return list(self._observations)
 
-    def findings(self) -> list[Sighting]:
+    def findings(self) -> list[Observation]:
         """Return the newest state of each finding, in the order opened."""
         with self._lock:
-            return sorted(self._newest.values(), key=lambda sighting: str(sighting.finding["opened_at"]))
+            return sorted(self._newest.values(), key=lambda observation: str(observation.finding["opened_at"]))
 
     def pids(self) -> dict[str, list[int]]:
         """Return the process ids by name, in the order started."""

@@ -69,7 +69,7 @@ def run(spectacle: Spectacle, console: Console) -> int:
     plain = spectacle.plain or not console.is_terminal
     log = view.Log(console)
     with ExitStack() as stack:
-        screen_state = ScreenState(on_note=log.note, on_sighting=log.sighting) if plain else ScreenState()
+        screen_state = ScreenState(on_note=log.note, on_observation=log.observation) if plain else ScreenState()
         try:
             with _progress(console, plain=plain) as tell:
                 stage, page = _set_up(spectacle, screen_state, stack, tell)
@@ -264,12 +264,12 @@ class _Play:
                 self._threads.append(thread)
 
     def lines(self) -> list[view.ScreenLine]:
-        sightings = self.screen_state.sightings()
+        observations = self.screen_state.observations()
         return [
             view.standing(
                 trouble,
                 self.truths[trouble.name],
-                sightings,
+                observations,
                 began=trouble.name in self._began,
                 ended=trouble.name in self._ended,
             )

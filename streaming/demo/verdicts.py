@@ -37,7 +37,7 @@ class Truth:
     failure: str | None = None  #: why the fault could not be injected
 
 
-class Sighting(NamedTuple):
+class Observation(NamedTuple):
     """One published state of a finding, and when the demo read it."""
 
     finding: Json
@@ -48,26 +48,26 @@ class Verdict(NamedTuple):
     """The result of one expectation."""
 
     found: bool
-    sighting: Sighting | None  #: the finding that meets the expectation, else the first one that nearly does
+    observation: Observation | None  #: the finding that meets the expectation, else the first one that nearly does
     seconds_after: float | None  #: from the fault to the demo's reading of the finding
     problem: str | None  #: why the expectation is not met
 
 
-def judge(expected: ExpectedFinding, truth: Truth, sightings: Sequence[Sighting]) -> Verdict:
+def judge(expected: ExpectedFinding, truth: Truth, observations: Sequence[Observation]) -> Verdict:
     """Compare all published findings, oldest first, with one expectation."""
     if truth.failure is not None:
         return Verdict(False, None, None, truth.failure)
     if truth.fact_us is None:
         return Verdict(False, None, None, "the fault was not injected")
-    nearest: tuple[Sighting, str] | None = None
-    for sighting in sightings:
-        finding = sighting.finding
+    nearest: tuple[Observation, str] | None = None
+    for observation in observations:
+        finding = observation.finding
         if finding["rule"] != expected.rule or finding["group"] != expected.group:
             continue
         problem = _mismatch(finding, expected, truth, truth.fact_us)
         if problem is None:
-            return Verdict(True, sighting, (sighting.read_us - truth.fact_us) / 1e6, None)
-        nearest = nearest or (sighting, problem)
+            return Verdict(True, observation, (observation.read_us - truth.fact_us) / 1e6, None)
+        nearest = nearest or (observation, problem)
     if nearest is None:
         return Verdict(False, None, None, f"no finding of {expected.rule} about group {expected.group}")
     return Verdict(False, nearest[0], None, nearest[1])
@@ -98,9 +98,11 @@ def names(finding: Json, client_id: str) -> bool:
     return any(word.search(finding[text]) for text in ("summary", "observed"))
 
 
-def about_group(group: str, sightings: Iterable[Sighting]) -> list[Json]:
+def about_group(group: str, observations: Iterable[Observation]) -> list[Json]:
     """Return the newest state of each finding about a group."""
-    newest = {sighting.finding["id"]: sighting.finding for sighting in sightings if sighting.finding["group"] == group}
+    newest = {
+        observation.finding["id"]: observation.finding for observation in observations if observation.finding["group"] == group
+    }
     return list(newest.values())
 
 

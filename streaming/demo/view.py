@@ -21,7 +21,7 @@ from rich.text import Text
 from coordinator_model.wording import counted
 from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES, Scenario
 from streaming.demo.screen_state import Note, ScreenState, now_us
-from streaming.demo.verdicts import Sighting, Truth, Verdict, about_group, judge
+from streaming.demo.verdicts import Observation, Truth, Verdict, about_group, judge
 from streaming.published.records import Json, is_open, worst_findings
 from streaming.replay.timeline import COLOURS
 from streaming.terminal.tables import LastHour, findings_table, overview_table, overview_widths
@@ -49,7 +49,7 @@ class ScenarioOutcome(NamedTuple):
     lines: Sequence[ScreenLine]
     about_healthy: Sequence[Json]
     healthy: Mapping[str, Any] | None  #: newest snapshot of the healthy group
-    findings: Sequence[Sighting]  #: the newest state of each
+    findings: Sequence[Observation]  #: the newest state of each
     pids: Mapping[str, Sequence[int]]  #: by client id, in the order started
     took_s: float
 
@@ -79,7 +79,7 @@ class DemoScreen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines_of = partial(console.render_lines, options=options.update(height=None), pad=False)
-        findings = [sighting.finding for sighting in self._screen_state.findings()]
+        findings = [observation.finding for observation in self._screen_state.findings()]
         above = lines_of(
             Group(
                 self._heading(), Text(), troubles_table(self._lines()), Text(), *self._groups(findings, options.max_width), Text()
@@ -139,8 +139,8 @@ def troubles_table(lines: Sequence[ScreenLine]) -> Table:
 
 
 def _standing(line: ScreenLine) -> Text:
-    if line.verdict.found and line.verdict.sighting is not None:
-        return Text(f"✔ {line.verdict.sighting.finding['severity']}", "green")
+    if line.verdict.found and line.verdict.observation is not None:
+        return Text(f"✔ {line.verdict.observation.finding['severity']}", "green")
     if line.truth.failure is not None:
         return Text("✘ not injected", "red")
     if not line.began:
@@ -167,7 +167,7 @@ class Log:
     def note(self, note: Note) -> None:
         self._line(note.at_us, Text(f"demo      {note.text}"))
 
-    def sighting(self, new: Sighting, before: Sighting | None) -> None:
+    def observation(self, new: Observation, before: Observation | None) -> None:
         """Print a finding when it opens, changes its severity or is resolved; other updates are not printed."""
         word = _word(new.finding)
         if before is not None and word == _word(before.finding):
@@ -203,10 +203,10 @@ def summary(outcome: ScenarioOutcome, width: int) -> RenderableType:
 
 def _summary_row(line: ScreenLine, pids: Mapping[str, Sequence[int]]) -> list[RenderableType]:
     trouble, verdict = line.trouble, line.verdict
-    if not verdict.found or verdict.sighting is None:
+    if not verdict.found or verdict.observation is None:
         found, named = Text("✘ no", "red"), Text(verdict.problem or "", "red")
     else:
-        finding = verdict.sighting.finding
+        finding = verdict.observation.finding
         found = Text(f"✔ {finding['severity']}", "green")
         named = Text("\n".join(f"{culprit}{_pids(pids.get(culprit, ()))}" for culprit in trouble.expected.culprits))
     return [
@@ -238,7 +238,7 @@ def _closing_lines(outcome: ScenarioOutcome) -> list[Text]:
     expected = {(line.trouble.expected.rule, line.trouble.expected.group) for line in outcome.lines}
     faulty = {group for _, group in expected}
     effects, unexplained = set[str](), set[str]()
-    for finding in (sighting.finding for sighting in outcome.findings):
+    for finding in (observation.finding for observation in outcome.findings):
         group = finding["group"]
         if (finding["rule"], group) not in expected and group != HEALTHY_GROUP:
             (effects if group in faulty else unexplained).add(f"{finding['rule']} {finding['name']} ({group or 'no group'})")
@@ -264,14 +264,14 @@ def _verdict_line(good: bool, text: str) -> Text:  # noqa: FBT001 - the first el
     return Text.assemble(("✔ ", "green") if good else ("✘ ", "bold red"), text)
 
 
-def standing(trouble: Scenario, truth: Truth, sightings: Sequence[Sighting], *, began: bool, ended: bool) -> ScreenLine:
+def standing(trouble: Scenario, truth: Truth, observations: Sequence[Observation], *, began: bool, ended: bool) -> ScreenLine:
     """Return the state of a scenario, given what was published so far."""
-    return ScreenLine(trouble, truth, judge(trouble.expected, truth, sightings), began, ended)
+    return ScreenLine(trouble, truth, judge(trouble.expected, truth, observations), began, ended)
 
 
 def outcome(lines: Sequence[ScreenLine], screen_state: ScreenState, took_s: float) -> ScenarioOutcome:
     """Return the content of the summary."""
-    about_healthy = about_group(HEALTHY_GROUP, screen_state.sightings())
+    about_healthy = about_group(HEALTHY_GROUP, screen_state.observations())
     return ScenarioOutcome(
         lines, about_healthy, screen_state.group(HEALTHY_GROUP), screen_state.findings(), screen_state.pids(), took_s
     )

@@ -38,7 +38,7 @@ _CHUNK: Final = 1_000
 _LET_GO_S: Final = 1.0
 
 _MOST: Final = 50_000
-_TELL_LOSS_EVERY_S: Final = 60.0
+_WARN_EVERY_S: Final = 60.0
 
 EVERY_PARTITION: Final = -2
 """As the partition of a record: one copy to each."""
@@ -80,14 +80,14 @@ class _LossNotice:
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._lost = 0
-        self._told_at = -math.inf
+        self._warned_at = -math.inf
 
     def __call__(self, record: Queued, error: KafkaError | None) -> None:
         if error is None:
             return
         self._lost += 1
-        if time.monotonic() - self._told_at >= _TELL_LOSS_EVERY_S:
-            self._told_at = time.monotonic()
+        if time.monotonic() - self._warned_at >= _WARN_EVERY_S:
+            self._warned_at = time.monotonic()
             self._tell(f"records lost so far: {self._lost}, the last one for topic {record.topic} ({error.str()})")
 
 
@@ -177,7 +177,7 @@ class LastingProducer:
             try:
                 client.poll(timeout_s)
             except KafkaException as error:  # a fatal error is raised, too
-                self._hear(error.args[0])
+                self._on_client_error(error.args[0])
         elif timeout_s:
             time.sleep(timeout_s)
         if not self._started:
@@ -210,13 +210,13 @@ class LastingProducer:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _built(self) -> Producer:
-        properties = {**self._settings, **self.credentials.properties(), **_ALWAYS, "error_cb": self._hear}
+        properties = {**self._settings, **self.credentials.properties(), **_ALWAYS, "error_cb": self._on_client_error}
         return Producer(properties, logger=SILENT_LOGGER)
 
-    def _hear(self, error: KafkaError) -> None:
+    def _on_client_error(self, error: KafkaError) -> None:
         if error.fatal():
             self._fatal, self.held = True, error
-        self.credentials.hear(error)
+        self.credentials.on_error(error)
         self._on_error(error)
 
     def _send(self, client: Producer, number: int) -> None:
@@ -340,7 +340,7 @@ class LastingConsumer:
         self._on_error = on_error
         self._settings = dict(settings)
         self._places: dict[tuple[str, int], int] = {}
-        self._said_refused: set[str | None] = set()
+        self._warned_refused: set[str | None] = set()
         self.client = self._built()  #: for questions about topics
 
     def assign(self, places: Iterable[TopicPartition]) -> None:
@@ -365,26 +365,26 @@ class LastingConsumer:
             if message.error() is None:
                 self._places[message.topic(), message.partition()] = message.offset() + 1
             elif message.error().code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
-                self._say_refused(message.topic(), message.error())
+                self._warn_refused(message.topic(), message.error())
                 continue
-            self._said_refused.discard(message.topic())
+            self._warned_refused.discard(message.topic())
             self.credentials.accepted()
         return messages
 
-    def _say_refused(self, topic: str | None, error: KafkaError) -> None:
-        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and topic not in self._said_refused:
-            self._said_refused.add(topic)
-            self.credentials.tell_of(f"topic {topic} cannot be read", error, topic or "")
+    def _warn_refused(self, topic: str | None, error: KafkaError) -> None:
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and topic not in self._warned_refused:
+            self._warned_refused.add(topic)
+            self.credentials.warn_of(f"topic {topic} cannot be read", error, topic or "")
 
     def close(self) -> None:
         self.client.close()
 
     def _built(self) -> Consumer:
-        properties = {**self.credentials.properties(), **self._settings, "error_cb": self._hear}
+        properties = {**self.credentials.properties(), **self._settings, "error_cb": self._on_client_error}
         return Consumer(properties, logger=SILENT_LOGGER)
 
-    def _hear(self, error: KafkaError) -> None:
-        self.credentials.hear(error)
+    def _on_client_error(self, error: KafkaError) -> None:
+        self.credentials.on_error(error)
         self._on_error(error)
 
     def _renew(self) -> None:

@@ -56,14 +56,14 @@ def reach(properties: Mapping[str, Any], timeout_s: float) -> tuple[AdminClient,
     :param properties: of librdkafka.
     :raises UnreachableError: when no broker answers in time, or one has refused for two seconds.
     """
-    heard: dict[ConnectionProblem, tuple[float, str]] = {}
+    seen: dict[ConnectionProblem, tuple[float, str]] = {}
 
-    def hear(error: KafkaError) -> None:
+    def on_error(error: KafkaError) -> None:
         trouble = trouble_of(error)
         if trouble is not None:
-            heard.setdefault(trouble, (time.monotonic(), plain(error.str())))
+            seen.setdefault(trouble, (time.monotonic(), plain(error.str())))
 
-    admin = client({**properties, "error_cb": hear})
+    admin = client({**properties, "error_cb": on_error})
     deadline, wait_s = time.monotonic() + timeout_s, _FIRST_TRY_S
     while True:
         try:
@@ -71,12 +71,12 @@ def reach(properties: Mapping[str, Any], timeout_s: float) -> tuple[AdminClient,
         except KafkaException as error:
             admin.poll(0.01)
             now, wait_s = time.monotonic(), 2 * wait_s
-            refused = next((trouble for trouble in (ConnectionProblem.LOGIN, ConnectionProblem.TRUST) if trouble in heard), None)
-            if refused is not None and (now - heard[refused][0] > _CERTAIN_AFTER_S or now >= deadline):
-                raise UnreachableError(refused, explained(properties, refused, heard[refused][1])) from None
+            refused = next((trouble for trouble in (ConnectionProblem.LOGIN, ConnectionProblem.TRUST) if trouble in seen), None)
+            if refused is not None and (now - seen[refused][0] > _CERTAIN_AFTER_S or now >= deadline):
+                raise UnreachableError(refused, explained(properties, refused, seen[refused][1])) from None
             if now >= deadline:
                 raise UnreachableError(
-                    ConnectionProblem.ABSENT, heard.get(ConnectionProblem.ABSENT, (0, error.args[0].str()))[1]
+                    ConnectionProblem.ABSENT, seen.get(ConnectionProblem.ABSENT, (0, error.args[0].str()))[1]
                 ) from None
 
 

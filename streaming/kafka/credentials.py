@@ -61,7 +61,7 @@ class Credentials:
             self._reason = None
         return self._reason
 
-    def hear(self, error: KafkaError) -> None:
+    def on_error(self, error: KafkaError) -> None:
         """Take an error from the client's callback."""
         trouble = trouble_of(error)
         if trouble not in (ConnectionProblem.LOGIN, ConnectionProblem.TRUST):
@@ -72,7 +72,7 @@ class Credentials:
             servers = self._properties.get("bootstrap.servers")
             self.tell(f"{self._who} stands still: Kafka at {servers} refuses it ({self._reason}); its credentials are read again")
 
-    def tell_of(self, what: str, error: KafkaError, topic: str) -> None:
+    def warn_of(self, what: str, error: KafkaError, topic: str) -> None:
         """Report that Kafka accepts the client and refuses it a topic, with the missing right."""
         self.tell(f"{self._who}: {what}: {not_readable(self._properties, topic, error)}")
 

@@ -103,8 +103,8 @@ class LagWatch:
             return
         mine = self._config.cluster
         groups = [group for group in selected(view, self._config.metrics).shown if mine in ("", group.cluster)]
-        told = lags_of(admin, {group.name for group in groups}, timeout_s=self._config.kafka.reach_timeout_s)
-        lags = {(group.cluster, group.name): told[group.name] for group in groups if group.name in told}
+        found_lags = lags_of(admin, {group.name for group in groups}, timeout_s=self._config.kafka.reach_timeout_s)
+        lags = {(group.cluster, group.name): found_lags[group.name] for group in groups if group.name in found_lags}
         self._metrics_state.observe_lag(lags, unknown=len(groups) - len(lags))
         for (cluster, name), record in self._history.observe(groups, lags, time.time_ns() // 1_000).items():
             value = None if record is None else json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()

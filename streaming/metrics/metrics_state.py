@@ -200,12 +200,12 @@ class MetricsState:
                 with self._lock:
                     self._now.status[status["partition"]] = status
 
-    def _take_finding(self, key: str, told: tuple[FindingLabels, bool] | None) -> None:
+    def _take_finding(self, key: str, parsed: tuple[FindingLabels, bool] | None) -> None:
         now = self._now
-        if told is None or not told[1]:
+        if parsed is None or not parsed[1]:
             now.open.pop(key, None)
             return
-        finding = told[0]
+        finding = parsed[0]
         if now.complete and key not in now.open:
             now.opened[finding.cluster, finding.rule, finding.severity] += 1
         now.open[key] = finding

@@ -1,4 +1,4 @@
-"""Findings as they are published: JSON, read without a Kafka client, which whoever reads captures need not have."""
+"""Findings as they are published: JSON, read without a Kafka client, which reading captures does not need."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class GroupPast:
             del self.changes[0]
 
     def state_before_loss(self, generation: int | None) -> str | None:
-        """Return the state in which sight was lost, None when a generation has been missed."""
+        """Return the state in which the capture lost the group, None when a generation has been missed."""
         before = self.changes[-2] if len(self.changes) > 1 and self.changes[-1].state == State.UNKNOWN else None
         return before.state if before is not None and before.generation == generation else None
 
@@ -129,7 +129,7 @@ class GroupPast:
 
 
 class PageState:
-    """Takes in records, in the thread of whoever reads them, and hands them out under :attr:`lock`.
+    """Takes in records, in the thread that reads them, and hands them out under :attr:`lock`.
 
     :param clock: the wall clock; without one it is as late as the newest record, as in a file.
     :param hide_addresses: whether addresses of members are left out of everything.
@@ -316,7 +316,7 @@ def rounded(records: int) -> int:
 
 
 def _state_after(past: GroupPast, event: GroupEvent) -> str | None:
-    """Return the state in which a group is after an event, None if the event does not tell."""
+    """Return the state in which a group is after an event, None if the event does not show it."""
     match event:
         case PhaseEnded():
             return _STATE_AFTER_PHASE.get(event.phase)

@@ -32,7 +32,7 @@ STATE_WORDS: Final = {
 
 
 class Sentence(NamedTuple):
-    """A sentence whose end tells a time that passes."""
+    """A sentence that ends with a time that passes."""
 
     text: str
     since_s: float | None = None
@@ -65,7 +65,7 @@ def awaited(group: Json) -> str:
 
 
 def held_up(event: RebalanceFinished) -> str:
-    """Return who held a rebalance up, and for how long: "orders-2 did not rejoin for 25.0 s"; empty if nobody did."""
+    """Return who held a rebalance up, and for how long: "orders-2 did not rejoin for 25.0 s"; empty if no member did."""
     names, why, waited_ms = _longest_wait(event)
     return waits.held_up(names, why, milliseconds(waited_ms)) if names else ""
 
@@ -144,19 +144,19 @@ def short(name: str, most: int = 48) -> str:
     return name if len(name) <= most else f"{name[: most - 13]}…{name[-12:]}"
 
 
-def told(event: GroupEvent, *, several: bool) -> str:
+def event_text(event: GroupEvent, *, several: bool) -> str:
     """Return an event in words, behind the name of its member, or of several."""
-    return _told(event, several=several) + repeated(event)
+    return _event_text(event, several=several) + repeated(event)
 
 
 def repeated(event: GroupEvent) -> str:
-    """Return how often a member did what an event tells, if it stands for several times."""
+    """Return how often a member did what an event says, if it stands for several times."""
     if not isinstance(event, MemberEvent) or not event.since_us:
         return ""
     return f", {event.count:,} times since {iso_utc(event.since_us)[11:19]}"
 
 
-def _told(event: GroupEvent, *, several: bool) -> str:
+def _event_text(event: GroupEvent, *, several: bool) -> str:
     was = "were" if several else "was"
     match event:
         case events.RebalanceBegan():

@@ -50,7 +50,7 @@ class TopicNames(NamedTuple):
 class _OptionalReader:
     """Topics that may not be there yet: a monitor of an earlier release writes no events, and one that does not ask for lag none of that.
 
-    :param missing: told why there are no records, and None once there are.
+    :param missing: called with the reason why there are no records, and None once there are.
     """
 
     def __init__(self, reader: CompactedReader, missing: Callable[[str | None], None] = lambda _why: None) -> None:
@@ -123,7 +123,7 @@ class _Taker:
         return content is not None
 
     def _lag(self, record: Record) -> bool:
-        """A tombstone comes when the group is gone, and its own record tells so."""
+        """A tombstone comes when the group is gone, and its own record says so."""
         content = None if record.value is None else lag_of(record.value)
         if content is not None:
             self._state.lag((content["cluster"], content["group"]), content)
@@ -221,7 +221,7 @@ class TopicsSource:
         return True
 
     def _look_at_the_mirror(self, reader: CompactedReader) -> None:
-        """Take note of how far the mirror goes, now and then; who may not see that topic is not told how far the monitor is behind."""
+        """Take note of how far the mirror goes, now and then; without the right to see that topic its lag is not known."""
         if time.monotonic() < self._look_at_s:
             return
         self._look_at_s = time.monotonic() + _LOOK_AT_THE_MIRROR_EVERY_S

@@ -1,6 +1,6 @@
-"""The course of each member, made out of a group's events: bars for what it did, marks for what befell it, and who waited for whom.
+"""The course of each member, made out of a group's events: bars for what it did, marks for what happened to it, and who waited for whom.
 
-A static member keeps its lane through all its ids. Nothing is drawn that no event tells: where the past begins in the middle, a bar
+A static member keeps its lane through all its ids. Nothing is drawn without an event: where the past begins in the middle, a bar
 begins with the first event, and where the capture was blind nothing is said at all.
 """
 
@@ -26,14 +26,14 @@ class Doing(StrEnum):
     JOINING = "joining: waits for the others"
     SYNCING = "waits for its assignment"
     CONSUMING = "consuming"
-    TOLD = "told to rejoin, and has not"
+    ASKED_TO_REJOIN = "told to rejoin, and has not"
     GIVING_UP = "told to give partitions up, and has not"
     AWAY = "away: a static member that left for a while"
     SILENT = "silent: no frame"
 
 
 class MarkKind(StrEnum):
-    """What a mark tells."""
+    """What a mark means."""
 
     LEFT = "left"
     FENCED = "refused"
@@ -48,7 +48,7 @@ _BEGINS: Final[dict[type[events.GroupEvent], Doing]] = {
     events.MemberJoined: Doing.JOINING,
     events.MemberSynced: Doing.SYNCING,
     events.MemberServed: Doing.CONSUMING,
-    events.MemberToldToRejoin: Doing.TOLD,
+    events.MemberToldToRejoin: Doing.ASKED_TO_REJOIN,
     events.MemberToldToGiveUp: Doing.GIVING_UP,
     events.GaveUp: Doing.CONSUMING,
     events.MemberAway: Doing.AWAY,
@@ -65,7 +65,7 @@ _MARKS: Final[dict[type[events.GroupEvent], MarkKind]] = {
 _ENDS: Final = (events.MemberLeft, events.MemberFenced, events.MemberDropped, events.SessionOver)
 _DOING_OF_STATE: Final = {  # of a member in the groups topic
     "rejoining": Doing.JOINING,
-    "not rejoined": Doing.TOLD,
+    "not rejoined": Doing.ASKED_TO_REJOIN,
     "waits for its assignment": Doing.SYNCING,
     "joined": Doing.SYNCING,
     "in sync": Doing.CONSUMING,
@@ -84,7 +84,7 @@ class Bar(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What befell a member at a moment."""
+    """What happened to a member at a moment."""
 
     what: MarkKind
     at_s: float
@@ -204,7 +204,7 @@ def _end_of_those_without_id(swim: SwimLanes, at_s: float) -> None:
 
 
 def _take_finished(swim: SwimLanes, event: events.RebalanceFinished) -> None:
-    """Whoever was waited for longest, by all who had come before; in a group with epochs, whoever gave up last by those without any."""
+    """The member waited for longest, by all who had come before; in a group with epochs, the one that gave up last by those without any."""
     lanes = swim.by_member()
     if event.group_type != CLASSIC:
         _take_handed_over(swim, lanes, event.members)

@@ -1,6 +1,6 @@
 """Makes text from the wire harmless to look at.
 
-Names of groups, clients and members are chosen by whoever connects. Templates escape HTML. What remains are characters that turn the
+Names of groups, clients and members are chosen by clients. Templates escape HTML. What remains are characters that turn the
 direction of a line, that no font draws, or that no screen holds: those are shown as what they are, and their number is bounded.
 """
 

@@ -69,8 +69,8 @@ class Checker:
         self._publisher.publish(self._standing.settle_orphans(FAMILY, at_us=newest_us))
         for outcome in outcomes:
             offending = [offending_of[place] for place in outcome.records]
-            told = _as_json(outcome, offending, batch=batch, rows=len(described), newest_us=newest_us)
-            self._publisher.publish_json(self._topic, outcome.expected.rule.id, told)
+            result = _as_json(outcome, offending, batch=batch, rows=len(described), newest_us=newest_us)
+            self._publisher.publish_json(self._topic, outcome.expected.rule.id, result)
             self._publisher.publish(self._judge(outcome, offending, newest_us))
         if not self._publisher.flush(_FLUSH_S):
             raise RuntimeError(f"Kafka did not take the results of quality batch {batch} within {_FLUSH_S:.0f} s")

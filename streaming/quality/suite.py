@@ -73,8 +73,8 @@ def load(file: Path | None = None) -> Suite:
 def _columns(expectations: Iterable[Expected]) -> tuple[str, ...]:
     """Whatever the arguments speak of: ``column``, ``column_A``, ``column_list``, the text of a ``row_condition``."""
     arguments = json.dumps([each.config["kwargs"] for each in expectations])
-    spoken_of = set(re.findall(r"\w+", arguments))
-    return tuple(column for column in COLUMNS if column in spoken_of)
+    mentioned = set(re.findall(r"\w+", arguments))
+    return tuple(column for column in COLUMNS if column in mentioned)
 
 
 def _expected(path: Path, number: int, config: Mapping[str, Any]) -> Expected:

@@ -147,6 +147,6 @@ class ReplayEngine:
         partition.first_us = partition.first_us or at_us
         partition.next_look_us = at_us + LOOK_US
         model.drain_dead_letters()  # the file has them
-        model.drain_events()  # nobody asked for them, or they are reported
+        model.drain_events()  # no caller wants them, or they are reported
         if self._shown is None:
             model.discard_changes()

@@ -1,6 +1,6 @@
 """The timeline of a replay: each line is an event of a group or the change of a finding, at its own time.
 
-A rebalance is two lines, its beginning and its end, and those of who came or went meanwhile. That members rejoined, were told to, and were
+A rebalance is two lines, its beginning and its end, and those of who came or went meanwhile. That members rejoined, were asked to, and were
 served is in the second: it names who joined, who held it up, and what it cost.
 """
 
@@ -14,7 +14,7 @@ from coordinator_model import events
 from coordinator_model.finding import Finding, Status, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.wording import begin, counted
-from streaming.published.sentences import held_up, milliseconds, repeated, told
+from streaming.published.sentences import event_text, held_up, milliseconds, repeated
 from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ COLOURS: Final = {"info": "cyan", "warning": "yellow", "error": "red", "critical
 """Of severities."""
 
 _NAMED: Final = 4  #: members that are named when many join at once
-_NOT_TOLD: Final = (
+_LEFT_OUT: Final = (
     events.PhaseEnded,
     events.MemberToldToRejoin,
     events.MemberSynced,
@@ -33,7 +33,7 @@ _NOT_TOLD: Final = (
     events.MemberToldToGiveUp,
     events.GaveUp,
 )
-"""The line of the rebalance tells what they cost."""
+"""The line of the rebalance shows what they cost."""
 
 _STYLES: Final = {"rebalance_began": "yellow", "rebalance_finished": "green", "sight_lost": "red", "session_over": "red"}
 
@@ -49,14 +49,14 @@ class HistoryLine(NamedTuple):
 class Timeline:
     """Makes lines out of events and findings.
 
-    :param tell: called with each line.
+    :param show: called with each line.
     :param groups: only these groups; all if there are none.
     """
 
-    def __init__(self, tell: Callable[[HistoryLine], None], groups: Iterable[str] = ()) -> None:
-        self._tell = tell
+    def __init__(self, show: Callable[[HistoryLine], None], groups: Iterable[str] = ()) -> None:
+        self._show = show
         self._groups = frozenset(groups)
-        self._begun: set[str] = set()  # ids of the open findings whose beginning was told
+        self._begun: set[str] = set()  # ids of the open findings whose beginning was shown
 
     def wants(self, group: str) -> bool:
         """Return True if the report includes this group; what concerns the capture is always included."""
@@ -67,7 +67,7 @@ class Timeline:
         if self.wants(event.group):
             words = _words(event)
             if words:
-                self._tell(HistoryLine(iso_utc(event.at_us), event.group, Text(visible(words), _STYLES.get(event.kind, ""))))
+                self._show(HistoryLine(iso_utc(event.at_us), event.group, Text(visible(words), _STYLES.get(event.kind, ""))))
 
     def finding(self, finding: Finding) -> None:
         """A finding opened, changed or was resolved."""
@@ -75,16 +75,16 @@ class Timeline:
             return
         if finding.id not in self._begun:  # one that was over before it was published comes with its end alone
             self._begun.add(finding.id)
-            self._tell_of(finding, "", finding.opened_at_us)
+            self._show_finding(finding, "", finding.opened_at_us)
         if finding.status is Status.UPDATE:
-            self._tell_of(finding, f" ({finding.count} times by now)", finding.updated_at_us)
+            self._show_finding(finding, f" ({finding.count} times by now)", finding.updated_at_us)
         elif finding.status is Status.RESOLVED:
             self._begun.discard(finding.id)
-            self._tell_of(finding, " is over", finding.resolved_at_us or finding.updated_at_us)
+            self._show_finding(finding, " is over", finding.resolved_at_us or finding.updated_at_us)
 
-    def _tell_of(self, finding: Finding, verb: str, at_us: int) -> None:
+    def _show_finding(self, finding: Finding, verb: str, at_us: int) -> None:
         text = Text.assemble(severity_text(finding), f" {finding.rule} {finding.name}{verb}")
-        self._tell(HistoryLine(iso_utc(at_us), finding.group, text))
+        self._show(HistoryLine(iso_utc(at_us), finding.group, text))
 
 
 def severity_text(finding: Finding) -> Text:
@@ -97,9 +97,9 @@ def number_name(group_type: str) -> str:
 
 
 def _words(event: events.GroupEvent) -> str:
-    """Return an event as a line, an empty one if the rebalance's own line tells it."""
+    """Return an event as a line, an empty one if the rebalance's own line shows it."""
     match event:
-        case _ if isinstance(event, _NOT_TOLD):
+        case _ if isinstance(event, _LEFT_OUT):
             return ""
         case events.RebalanceBegan():
             return _began(event)
@@ -108,9 +108,9 @@ def _words(event: events.GroupEvent) -> str:
         case events.MemberJoined():
             return _joined(event)
         case events.MemberEvent():
-            return f"{_name(event)} {told(event, several=False)}"
+            return f"{_name(event)} {event_text(event, several=False)}"
         case _:
-            return told(event, several=False)
+            return event_text(event, several=False)
 
 
 def _joined(event: events.MemberJoined) -> str:

@@ -132,7 +132,7 @@ def differences(known: Mapping[str, Any], described: DescribedGroup) -> list[str
 
 
 def _has_protocol(described: DescribedGroup) -> bool:
-    """Return True if the members chose the protocol and told each other: of a consumer group, the brokers choose the assignor."""
+    """Return True if the members chose the protocol and sent it to each other: of a consumer group, the brokers choose the assignor."""
     return described.group_type == "classic" and described.state == State.STABLE
 
 

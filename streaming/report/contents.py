@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from streaming.published.page_state import GroupPast, PageState
 
 NAMED: Final = 10
-"""How many members, or rebalances on which advice rests, are named."""
+"""How many members, or rebalances that advice is made from, are named."""
 
 _COSTLIEST: Final = 20
 _SERIOUS: Final = Severity.ERROR.rank
@@ -46,7 +46,7 @@ class Lost:
     rebalances: int = 0
     took_ms: int = 0
     member_seconds: float = 0.0  #: in which members consumed nothing
-    unheld_partition_seconds: float = 0.0  #: in which nobody held partitions, as far as that is known
+    unheld_partition_seconds: float = 0.0  #: in which no member held partitions, as far as that is known
 
     def add(self, rebalance: RebalanceFinished) -> None:
         """Add a rebalance that is over."""
@@ -129,13 +129,13 @@ class GroupReport:
 
     @property
     def shown(self) -> list[Rebalance]:
-        """Return the rebalances that a page has room for, in order: the costliest, and the first on which advice rests."""
+        """Return the rebalances that a page has room for, in order: the costliest, and the first that advice is made from."""
         named = {id_ for piece in self.advice for id_ in piece.rebalances[:NAMED]}
         shown = {one.event.id for one in self.costliest[:_COSTLIEST]} | named
         return [one for one in self.rebalances if one.event.id in shown]
 
     @property
-    def telling(self) -> list[Rebalance]:
+    def shown_rebalances(self) -> list[Rebalance]:
         """Return the rebalances that are worth a picture: of each piece of advice the costliest; without any the costliest of all."""
         costliest = self.costliest
         of_advice = (next((one for one in costliest if one.event.id in piece.rebalances), None) for piece in self.advice)
@@ -254,13 +254,13 @@ def report_of(
         group.advice = advice.get(group.past.key, [])
     elsewhere = [one for (_, name), found in findings.items() if not name for one in found]
     members = [*clients, *(past.content for past in chosen if past.content is not None)]
-    speakers = oldest_first(one for one in members if wanted(one["group"]))
+    versions = oldest_first(one for one in members if wanted(one["group"]))
     return Report(
         from_s,
         max(state.now_s(), from_s + 1.0),
         groups,
         elsewhere,
-        [harmless(one.as_json(), hide_addresses=state.hides_addresses) for one in speakers],
+        [harmless(one.as_json(), hide_addresses=state.hides_addresses) for one in versions],
         list(read),
         [*_not_seen_of_all(state, from_s, since_s), *_not_seen_of_groups(groups)],
     )
@@ -271,7 +271,7 @@ def dearest_first(causes: dict[str, Lost]) -> dict[str, Lost]:
 
 
 def unheld_s(rebalance: RebalanceFinished) -> float:
-    """Return for how many partition-seconds nobody held partitions; 0 if that is not known."""
+    """Return for how many partition-seconds no member held partitions; 0 if that is not known."""
     return sum(one.us for one in rebalance.unheld or ()) / 1_000_000
 
 
@@ -410,11 +410,11 @@ def _found(report: Report) -> str:
     if not found:
         return "There is no finding."
     counts = Counter(one["severity"] for one in found)
-    told = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
+    by_severity = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
     open_ = sum(is_open(one) for one in found)
     worst = max(found, key=lambda one: Severity(one["severity"]).rank)
     first = f" The worst: {worst['rule']} {worst['name']}." if Severity(worst["severity"]).rank >= _SERIOUS else ""
-    return f"{counted(len(found), 'finding')} ({told}), {open_ or 'none'} of them still open.{first}"
+    return f"{counted(len(found), 'finding')} ({by_severity}), {open_ or 'none'} of them still open.{first}"
 
 
 def _span(span_s: float) -> str:

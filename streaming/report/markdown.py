@@ -1,6 +1,6 @@
 """A report as Markdown, to paste into an incident or a ticket.
 
-Names of groups and clients are chosen by whoever connects. A character that means something in Markdown is escaped.
+Names of groups and clients are chosen by clients. A character that means something in Markdown is escaped.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def markdown_of(report: Report) -> str:
 
 def detailed(report: Report) -> list[GroupReport]:
     """Return the groups that are reported in detail: those of which there is something to say."""
-    told = [group for group in report.groups if group.rebalances or group.findings or group.not_seen]
-    return told[:GROUPS_IN_DETAIL]
+    in_detail = [group for group in report.groups if group.rebalances or group.findings or group.not_seen]
+    return in_detail[:GROUPS_IN_DETAIL]
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -35,9 +35,9 @@ _CLIENTS_SHOWN: Final = 200
 def page_of(report: Report) -> str:
     """Return the report as HTML."""
     seen = drawing.Window(report.from_s, report.to_s, live=False)
-    told = detailed(report)
-    telling = [(group, one) for group in told for one in group.telling][:_DRAWINGS]
-    drawings = [_drawing(group, one, report.to_s) for group, one in telling]
+    in_detail = detailed(report)
+    shown_rebalances = [(group, one) for group in in_detail for one in group.shown_rebalances][:_DRAWINGS]
+    drawings = [_drawing(group, one, report.to_s) for group, one in shown_rebalances]
     by_group: dict[str, list[dict[str, Any]]] = {}
     for one in drawings:
         by_group.setdefault(one["group"], []).append(one)
@@ -49,8 +49,8 @@ def page_of(report: Report) -> str:
         ticks=seen.inner_ticks(),
         costs=by_cause(report.rebalances, report.from_s, report.to_s),
         span_min=_STRIP_UNITS,
-        groups=[_line(group, seen, is_told=group in told) for group in report.groups],
-        told=[_told(group, seen, by_group.get(group.past.id, [])) for group in told],
+        groups=[_line(group, seen, is_in_detail=group in in_detail) for group in report.groups],
+        in_detail=[_details(group, seen, by_group.get(group.past.id, [])) for group in in_detail],
         findings=[_finding(one) for one in report.findings[:FINDINGS_SHOWN]],
         more_findings=len(report.findings) - FINDINGS_SHOWN,
         clients=report.clients[:_CLIENTS_SHOWN],
@@ -63,7 +63,7 @@ def page_of(report: Report) -> str:
     )
 
 
-def _line(group: GroupReport, seen: drawing.Window, *, is_told: bool) -> dict[str, Any]:
+def _line(group: GroupReport, seen: drawing.Window, *, is_in_detail: bool) -> dict[str, Any]:
     """Return what the list of all groups shows of one."""
     scale = _STRIP_UNITS * 60 / seen.span_s
     pieces = strip(group.past, seen.from_s, seen.to_s, seen.span_s)  # in minutes
@@ -73,7 +73,7 @@ def _line(group: GroupReport, seen: drawing.Window, *, is_told: bool) -> dict[st
         counts[finding["severity"]] = counts.get(finding["severity"], 0) + 1
     return {
         "group": group,
-        "is_told": is_told,
+        "is_in_detail": is_in_detail,
         "strip": states,
         "seen_x": min((one[0] for one in states), default=drawing.FAR * 10),
         "counts": [(one.value, counts[one.value]) for one in reversed(Severity) if one.value in counts],
@@ -93,7 +93,7 @@ def _visible(pieces: list[tuple[float, float, str]]) -> list[tuple[float, float,
     return [(*piece, state) for state, known in by_state.items() for piece in known]
 
 
-def _told(group: GroupReport, seen: drawing.Window, drawings: list[dict[str, Any]]) -> dict[str, Any]:
+def _details(group: GroupReport, seen: drawing.Window, drawings: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what the section of a group shows."""
     shown = {one.event.id: one for one in group.shown}
     return {

@@ -1,4 +1,4 @@
-"""Which API versions clients speak, oldest first: who has to be upgraded before the brokers are.
+"""Which API versions clients use, oldest first: who has to be upgraded before the brokers are.
 
 Only requests to coordinators are mirrored. What a client fetches and produces with is not known, so that a client with nothing newer
 than Kafka 0.10 is to be looked at, and is not said to be refused.
@@ -29,7 +29,7 @@ _NEWEST: Final = {layout.name.removesuffix("Request"): layout.versions.last for 
 
 
 @dataclass(slots=True)
-class SpokenVersions:
+class ClientVersions:
     """A kind of client: what has the same id, software and versions."""
 
     client_id: str
@@ -56,7 +56,7 @@ class SpokenVersions:
         return [] if software is None else [defect.quote(software) for defect in known_of(software)]
 
     @property
-    def told(self) -> str:
+    def versions_text(self) -> str:
         """Return the versions as text: ``JoinGroup v5, Heartbeat v3``."""
         return ", ".join(f"{api} v{version}" for api, version in self.versions)
 
@@ -72,28 +72,28 @@ class SpokenVersions:
         }
 
 
-def oldest_first(groups: Iterable[Json]) -> list[SpokenVersions]:
+def oldest_first(groups: Iterable[Json]) -> list[ClientVersions]:
     """Return the clients of published groups, those whose versions are oldest first.
 
     A record of an earlier release has no versions; its members are left out. A member that was seen to use fewer APIs counts with one
     that used these and others.
     """
-    found: dict[tuple[str, str, Versions], SpokenVersions] = {}
+    found: dict[tuple[str, str, Versions], ClientVersions] = {}
     for group in groups:
         for member in group["members"]:
             versions = tuple(sorted((member.get("versions") or {}).items()))
             if not versions:
                 continue
             key = (member["client_id"] or "", member["client_software"] or "", versions)
-            known = found.setdefault(key, SpokenVersions(*key))
+            known = found.setdefault(key, ClientVersions(*key))
             known.groups.add(group["group"])
             if member["client_address"]:
                 known.addresses.add(member["client_address"])
     return sorted(_fullest(found.values()), key=_age)
 
 
-def _fullest(found: Iterable[SpokenVersions]) -> Iterator[SpokenVersions]:
-    by_name: dict[tuple[str, str], list[SpokenVersions]] = {}
+def _fullest(found: Iterable[ClientVersions]) -> Iterator[ClientVersions]:
+    by_name: dict[tuple[str, str], list[ClientVersions]] = {}
     for one in sorted(found, key=lambda one: -len(one.versions)):
         alike = by_name.setdefault((one.client_id, one.software), [])
         fuller = next((other for other in alike if set(one.versions) <= set(other.versions)), None)
@@ -105,6 +105,6 @@ def _fullest(found: Iterable[SpokenVersions]) -> Iterator[SpokenVersions]:
             fuller.groups |= one.groups
 
 
-def _age(one: SpokenVersions) -> tuple[int, float, str, str]:
+def _age(one: ClientVersions) -> tuple[int, float, str, str]:
     must = 0 if one.verdict.startswith("Upgrade") else 1 if one.verdict else 2
     return must, min(version / (_NEWEST.get(api) or 1) for api, version in one.versions), one.client_id, one.software

@@ -69,7 +69,7 @@ class Monitor:
     ) -> None:
         self.progress: QueryProgress | None = None
         self._looked_at = 0.0
-        self._started_at = self._said_starting_at = self._heard_at = 0.0
+        self._started_at = self._said_starting_at = self._progress_at = 0.0
         self._running = False
         self._moved_at = time.monotonic()
         self._said_stalled = False
@@ -122,7 +122,7 @@ class Monitor:
     @property
     def not_reading(self) -> str | None:
         """That nothing is read, since when and why, as far as is known; None while records are read or there are none."""
-        still_s = time.monotonic() - self._heard_at
+        still_s = time.monotonic() - self._progress_at
         if self.progress is None:
             return f"starting for {still_s:.0f} s, nothing read yet"
         if not self._running:
@@ -174,7 +174,7 @@ class Monitor:
     @contextmanager
     def _saying_starting(self, within_s: float) -> Iterator[None]:
         """Say it again and again while this thread waits for something else, but for no longer than that may take."""
-        self._started_at = self._heard_at = time.monotonic()
+        self._started_at = self._progress_at = time.monotonic()
         started = threading.Event()
 
         def say() -> None:
@@ -219,7 +219,7 @@ class Monitor:
         if progress is None or (self.progress is not None and progress.at == self.progress.at):
             self._stalled(time.monotonic() - self._moved_at)
             return
-        self._moved_at = self._heard_at = time.monotonic()
+        self._moved_at = self._progress_at = time.monotonic()
         self.progress, self._said_stalled = progress, False
         self.writer.publish(self._silence.observe(progress.read, progress.available, time.time_ns() // 1000))
 

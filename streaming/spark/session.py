@@ -181,7 +181,7 @@ def reason(text: str) -> str:
     return first.partition(" terminated with exception: ")[2] or first
 
 
-def said_by(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """The text of an error out of the JVM, which is asked for it and may be gone."""
     try:
         return str(error)

@@ -26,7 +26,7 @@ from streaming.kafka.acls import refused_topics
 from streaming.kafka.topics import SetupError
 from streaming.spark import session as jvm_spark
 from streaming.spark.checkpoint import FINDINGS, disk_trouble, remedy
-from streaming.spark.session import reason, said_by
+from streaming.spark.session import reason, text_of
 from streaming.spark.versions import causes, offsets
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Supervisor:
         try:
             self._open()
         except (Py4JError, PySparkException, OSError) as error:
-            raise SetupError(f"Spark does not start: {reason(said_by(error))}; see {self._config.job.jvm_log}") from None
+            raise SetupError(f"Spark does not start: {reason(text_of(error))}; see {self._config.job.jvm_log}") from None
         if self._lease is not None:
             self._lease.take()
         self._admit()
@@ -144,7 +144,7 @@ class Supervisor:
             try:
                 self._begin(lane)
             except (Py4JError, PySparkException, OSError) as error:  # put into words now: later there is no JVM to ask for them
-                raise SetupError(f"the {lane.title} does not start: {self._why(said_by(error))}") from None
+                raise SetupError(f"the {lane.title} does not start: {self._why(text_of(error))}") from None
 
     def tend(self) -> None:
         """Look after everything; to be called several times a second.
@@ -175,7 +175,7 @@ class Supervisor:
         try:
             self._begin(task)
         except (Py4JError, PySparkException, OSError) as error:
-            text = said_by(error)
+            text = text_of(error)
             if not self.jvm_has_ended(JVM_ENDS_WITHIN_S):  # else it failed for that, which the next round sees
                 self._again_later(task, f"the {task.title} does not start: {self._why(text)}")
 
@@ -257,7 +257,7 @@ class Supervisor:
         try:
             self._open()
         except (Py4JError, PySparkException, OSError) as error:
-            self._jvm_again_later(f"the JVM does not start: {reason(said_by(error))}, see {self._config.job.jvm_log}")
+            self._jvm_again_later(f"the JVM does not start: {reason(text_of(error))}, see {self._config.job.jvm_log}")
 
     def _failed(self, task: _Task, query: StreamingQuery) -> None:
         error = query.exception()

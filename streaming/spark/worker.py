@@ -119,14 +119,14 @@ class Replay:
         """The model of a partition after some rows; what came of them is added to ``out``."""
         started = time.perf_counter()
         taken = take_in(live.model, rows, self.partitions)
-        out += [*self._told(taken), *self._groups(live.model)]
+        out += [*self._findings(taken), *self._groups(live.model)]
         live = live._replace(snapshot=live.model.snapshot())
         if status := _status_due(live):
             live = live._replace(published=status)
             out.append(self._status(partition, live, status.figures, rows, (time.perf_counter() - started) * 1000))
         return live
 
-    def _told(self, taken: Taken) -> Iterator[OutputRow]:
+    def _findings(self, taken: Taken) -> Iterator[OutputRow]:
         """What came of some rows."""
         for finding in taken.findings:
             yield OutputRow(self.outputs.findings, finding.id, _dumps(finding.as_json()))

@@ -36,8 +36,8 @@ class View(Enum):
 class LiveView:
     """The choices of who looks, over a state that somebody else fills.
 
-    :ivar rows: how many groups, or lines of a group, there is room for; whoever draws sets it.
-    :ivar lines: how many lines a group has in all; whoever draws sets it.
+    :ivar rows: how many groups, or lines of a group, there is room for; set by the code that draws.
+    :ivar lines: how many lines a group has in all; set by the code that draws.
     """
 
     def __init__(self, state: PageState) -> None:

@@ -36,7 +36,7 @@ _WIDE_WITH_LAG: Final = 180  #: columns in which rebalances have room for their 
 _LESS_THAN_LAG: Final = frozenset({"join", "sync", "ended"})
 _GAP: Final = 2  #: spaces between columns
 _MOST_WAITS: Final = 60  #: columns in which three names have room
-_LEAST_NAMES: Final = 28  #: columns in which names can be told apart
+_LEAST_NAMES: Final = 28  #: columns in which names can be distinguished
 _LEFT_OUT: Final = ("gen", "members", "waits for", "for")  #: columns of the overview that a narrow terminal lacks, in this order
 _RIGHT: Final = frozenset(
     {
@@ -172,7 +172,7 @@ def group_facts(known: Json) -> list[tuple[str, str]]:
         ("waits for", _waits_for(known).plain if known["waits_for"] else ""),
         (
             "errors",
-            ", ".join(f"{count} {error} to {api}" for api, told in known["errors"].items() for error, count in told.items()),
+            ", ".join(f"{count} {error} to {api}" for api, counts in known["errors"].items() for error, count in counts.items()),
         ),
         (
             "published",
@@ -224,7 +224,7 @@ def findings_table(shown: list[Json], now_s: float) -> Table:
 
 
 def clients_table(shown: list[Json]) -> Table:
-    """Return clients with the API versions that they speak, as :mod:`streaming.sinks.clients` finds them."""
+    """Return clients with the API versions that they use, as :mod:`streaming.sinks.clients` finds them."""
     table = _table("client", "software", "addresses", "groups", "versions", "before brokers of 4.0")
     for one in shown:
         cells = {
@@ -247,7 +247,7 @@ def clock(at_s: float) -> str:
 def rebalances_table(
     shown: Sequence[RebalanceFinished], width: int = WIDE, lags: Sequence[RebalanceLag | None] = (), *, of_one_group: bool = False
 ) -> Table:
-    """Return rebalances that are over, as their records in the topic of events tell of them.
+    """Return rebalances that are over, as their records in the topic of events describe them.
 
     Their cost is in member-seconds: the time in which members did not consume, added up.
 

@@ -1,6 +1,6 @@
 """A rebalance that is over as a trace of OpenTelemetry: the rebalance, its phases, and each member that took part.
 
-All ids are made of the rebalance's own facts. So whoever reads the topic again sends the same trace, and not another one.
+All ids are made of the rebalance's own facts. So reading the topic again sends the same trace, and not another one.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _member(trace: _Trace, root: ReadableSpan, number: int, member: LostMember, 
 
 
 def unheld_seconds(event: RebalanceFinished) -> float | None:
-    """Return for how long partitions were held by nobody in a rebalance, added up; None if that is not known."""
+    """Return for how long partitions were held by no member in a rebalance, added up; None if that is not known."""
     return None if event.unheld is None else sum(one.us for one in event.unheld) / 1_000_000
 
 

@@ -26,7 +26,7 @@ _SLICES: Final = {
     Doing.JOINING: "joining",
     Doing.SYNCING: "waiting for its assignment",
     Doing.CONSUMING: "consuming",
-    Doing.TOLD: "told to rejoin",
+    Doing.ASKED_TO_REJOIN: "told to rejoin",
     Doing.GIVING_UP: "told to give partitions up",
     Doing.AWAY: "away",
     Doing.SILENT: "silent",
@@ -152,7 +152,7 @@ def _waits_since_us(lane: Lane, at_us: int) -> int | None:
 
 
 def _lane_name(lane: Lane, lanes: Iterable[Lane]) -> str:
-    """Return the name of a member; those of the same name are told apart by the end of their ids."""
+    """Return the name of a member; those of the same name are distinguished by the end of their ids."""
     alone = sum(other.name == lane.name for other in lanes) == 1
     return lane.name if alone or not lane.member_id else f"{lane.name} …{lane.member_id[-4:]}"
 

@@ -1,6 +1,6 @@
 """What rebalances cost over a time, by cause: a row of bars for each cause, all on one scale.
 
-Rows and not colours tell causes apart. A rebalance counts when it is over, with the member-seconds in which members consumed nothing.
+Rows and not colours distinguish causes. A rebalance counts when it is over, with the member-seconds in which members consumed nothing.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Details:
         self._has_frames = has_frames
 
     def finding(self, name: str) -> View:
-        """Return the view of a finding: what is wrong, what it means, what to do, and on what it rests.
+        """Return the view of a finding: what is wrong, what it means, what to do, and its evidence.
 
         :raises NotShownError: when there is no such finding.
         """
@@ -150,9 +150,9 @@ def _taps(statuses: Iterable[Json]) -> list[tuple[str, str, float, list[str]]]:
     newest: dict[tuple[str, str], float] = {}
     not_offered: dict[str, list[str]] = {}
     for status in statuses:
-        told = status.get("not_offered")
-        if isinstance(told, dict):
-            not_offered.update({name: list(map(str, texts)) for name, texts in told.items() if isinstance(texts, list)})
+        names = status.get("not_offered")
+        if isinstance(names, dict):
+            not_offered.update({name: list(map(str, texts)) for name, texts in names.items() if isinstance(texts, list)})
         for row in status.get("taps") or ():
             if isinstance(row, list) and len(row) == 3 and isinstance(row[2], int | float):
                 key = str(row[0]), str(row[1])
@@ -235,7 +235,7 @@ def _waterfall(event: RebalanceFinished) -> list[dict[str, Any]]:
 
 def _handed_over(member: LostMember, times: dict[str, float | None], began_s: float, x: Callable[[float], float]) -> dict[str, Any]:
     """Return the row of a member with an epoch: it consumes unless it holds nothing."""
-    told, gave_up, served, stopped = (times[name] for name in ("told", "acknowledged", "served", "stopped"))
+    asked, gave_up, served, stopped = (times[name] for name in ("told", "acknowledged", "served", "stopped"))
     since = x(began_s if stopped is None else stopped)
     resumed = 100.0 if served is None else x(served)
     until = 100.0 if gave_up is None else x(gave_up)
@@ -243,7 +243,7 @@ def _handed_over(member: LostMember, times: dict[str, float | None], began_s: fl
         "name": name_of(member) or "",
         "member_id": member.member_id,
         "times": times | {"joined": gave_up},
-        "told": None if told is None else (x(told), round(max(0.3, until - x(told)), 3)),
+        "told": None if asked is None else (x(asked), round(max(0.3, until - x(asked)), 3)),
         "joining": None if stopped is None else (since, round(max(0.3, resumed - since), 3)),
         "served": 0.0 if stopped is None else resumed,
         "stopped": None if stopped is None else since,

@@ -19,7 +19,7 @@ _STATE_OF_DOING: Final = {
     Doing.JOINING: "rejoining",
     Doing.SYNCING: "waits for its assignment",
     Doing.CONSUMING: "in sync",
-    Doing.TOLD: "not rejoined",
+    Doing.ASKED_TO_REJOIN: "not rejoined",
     Doing.GIVING_UP: "gives partitions up",
     Doing.AWAY: "away",
     Doing.SILENT: "silent",

@@ -21,7 +21,7 @@ from streaming.web.costs import STEPS, by_cause
 from streaming.web.from_events import record_of
 from streaming.web.happened import event_row, lines
 from streaming.web.lanes import AXIS_PX, GROUP_PX, drawn
-from streaming.web.recording import stretch_of, told_of
+from streaming.web.recording import cost_text, stretch_of
 from streaming.web.views import NotShownError, View, rebalances_within, summary
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _LINES_SHOWN: Final = 150
 _MEMBERS_SHOWN: Final = 20
 _REBALANCES_SHOWN: Final = 50
 _COST_STEP_S: Final = KEPT_S / STEPS
-_PROOFS_SHOWN: Final = 10  #: rebalances on which advice rests
+_PROOFS_SHOWN: Final = 10  #: rebalances that the advice is made from
 _BEFORE_AND_AFTER: Final = 0.2  #: of a rebalance, how much time around it is shown
 
 
@@ -74,7 +74,7 @@ def link_to(past_id: str, *, from_s: float, to_s: float) -> str:
 
 
 def link_to_row(past_id: str, events: Sequence[GroupEvent]) -> str:
-    """Return the address of the line of text that tells of some events."""
+    """Return the address of the line of text about some events."""
     times = [event.at_s for event in events]
     return f"{link_to(past_id, from_s=min(times), to_s=max(times))}#{event_row(events[0].id)}"
 
@@ -100,8 +100,8 @@ class GroupPage:
         unfolded = query.get("all") == "1"
         findings = [one for one in state.findings.values() if (one["cluster"], one["group"]) == past.key]
         findings.sort(key=lambda one: (is_open(one), one["opened_at"]), reverse=True)
-        told, told_in = lines(event for event in past.events if seen.shows(event.at_s, event.at_s))
-        picture = drawn(past, seen, now_s, told_in, unfolded=unfolded)
+        happened_lines, element_of = lines(event for event in past.events if seen.shows(event.at_s, event.at_s))
+        picture = drawn(past, seen, now_s, element_of, unfolded=unfolded)
         lanes: dict[str, str] = {lane["id"]: self._render("_lane.html", **lane) for lane in picture.lanes}
         return View(
             "group.html",
@@ -113,7 +113,7 @@ class GroupPage:
                     content=content,
                     sentence=sentences.waits_for(content),
                     stretch=stretch.title.lower(),
-                    said=(state.is_recorded and told_of(past)) or rebalances_within(past, now_s, stretch.span_s),
+                    said=(state.is_recorded and cost_text(past)) or rebalances_within(past, now_s, stretch.span_s),
                     lag=sentences.lag_facts(past.lag),
                 ),
                 "lane-names": self._render("_lane_names.html", names=picture.names, id="lane-names"),
@@ -140,8 +140,8 @@ class GroupPage:
                 ),
                 "happened": self._render(
                     "_happened.html",
-                    lines=told[: -_LINES_SHOWN - 1 : -1],
-                    more=len(told) - _LINES_SHOWN,
+                    lines=happened_lines[: -_LINES_SHOWN - 1 : -1],
+                    more=len(happened_lines) - _LINES_SHOWN,
                     past=past,
                     has_frames=self._has_frames,
                 ),

@@ -108,7 +108,7 @@ def form_of(body: bytes) -> Mapping[str, str]:
 
 
 def local_path(address: str) -> str:
-    """Return an address of this page, "/" for any other: nobody is led elsewhere."""
+    """Return an address of this page, "/" for any other: no address leads elsewhere."""
     return address if address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable() else "/"
 
 

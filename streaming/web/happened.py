@@ -31,24 +31,24 @@ class Line(NamedTuple):
 
 
 def event_row(event_id: str) -> str:
-    """Return the id of the element that tells of an event alone."""
+    """Return the id of the element of a single event."""
     return f"e{hashlib.blake2s(event_id.encode(errors='surrogatepass'), digest_size=5).hexdigest()}"
 
 
 def lines(events: Iterable[GroupEvent]) -> tuple[list[Line], dict[str, str]]:
-    """Return events, in order, as lines, and for each event the id of the element that tells of it."""
-    told: list[Line] = []
+    """Return events, in order, as lines, and for each event the id of its element."""
+    found: list[Line] = []
     rows: dict[str, str] = {}
     known = list(events)
     shared = _shared_names(known)
     for part in _parts(known):
         row = event_row(part[0].id)
         rows |= dict.fromkeys((event.id for event in part), row)
-        told.append(_line(row, part, shared))
-    return told, rows
+        found.append(_line(row, part, shared))
+    return found, rows
 
 
-def told_in(events: Iterable[GroupEvent], row: str) -> list[GroupEvent]:
+def events_of_line(events: Iterable[GroupEvent], row: str) -> list[GroupEvent]:
     """Return the events of a line; in another stretch of time a line may begin with another event, and then has that one alone."""
     known = list(events)
     bundle = next((part for part in _parts(known) if event_row(part[0].id) == row), [])
@@ -82,7 +82,7 @@ def _line(row: str, events: list[GroupEvent], shared: frozenset[str]) -> Line:
     names = [name for event in events if not isinstance(event, RebalanceFinished) and (name := name_of(event))]
     if len(events) > 1:
         names = list(dict.fromkeys(names))  # the line says how many members they are
-    text = sentences.told(events[0], several=len(events) > 1)
+    text = sentences.event_text(events[0], several=len(events) > 1)
     times = [event.at_s for event in events]
     frames = sum(event.frame is not None for event in events)
     who = sentences.listed(names) if names else ""

@@ -24,7 +24,7 @@ DOING_CLASSES: Final = {
     Doing.JOINING: "joining",
     Doing.SYNCING: "syncing",
     Doing.CONSUMING: "consuming",
-    Doing.TOLD: "told",
+    Doing.ASKED_TO_REJOIN: "told",
     Doing.GIVING_UP: "told",
     Doing.AWAY: "silent",
     Doing.SILENT: "silent",
@@ -48,7 +48,7 @@ class _Span(NamedTuple):
     kind: str
     text: str
     said: str
-    event: str  #: id of the row that tells of it; empty if none does
+    event: str  #: id of its row; empty if it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class DrawnLanes:
 
 
 def drawn(
-    past: GroupPast, seen: drawing.Window, now_s: float, told_in: Mapping[str, str] | None = None, *, unfolded: bool = False
+    past: GroupPast, seen: drawing.Window, now_s: float, element_of: Mapping[str, str] | None = None, *, unfolded: bool = False
 ) -> DrawnLanes:
     """Draw what is seen of a group's lanes.
 
-    :param told_in: for each event the id of the element that tells of it, to which bars lead; None where no text tells the same.
+    :param element_of: for each event the id of its element, to which bars lead; None where no text shows the same.
     """
     swim = swim_lanes(past)
     rows = drawing.rows(swim, seen, unfolded=unfolded)
@@ -82,8 +82,8 @@ def drawn(
         hidden=sum(row.others for row in rows),
         ticks=seen.ticks(),
         names=_names(rows, unfolded=unfolded),
-        states=_states(past, seen, "" if told_in is None else "rebalances"),
-        lanes=[_lane(row, seen, now_s, told_in, y=top + number * LANE_PX) for number, row in enumerate(rows)],
+        states=_states(past, seen, "" if element_of is None else "rebalances"),
+        lanes=[_lane(row, seen, now_s, element_of, y=top + number * LANE_PX) for number, row in enumerate(rows)],
         blind=_blind(past, swim, seen),
         waits=_waits(swim, seen, places),
         waits_now=_waits_now(swim, seen, places, now_s),
@@ -94,7 +94,7 @@ def _lane_id(lane: Lane) -> str:
     return f"l{hashlib.blake2s(lane.key.encode(errors='surrogatepass'), digest_size=6).hexdigest()}"
 
 
-def _lane(row: drawing.Row, seen: drawing.Window, now_s: float, told_in: Mapping[str, str] | None, *, y: int) -> dict[str, Any]:
+def _lane(row: drawing.Row, seen: drawing.Window, now_s: float, element_of: Mapping[str, str] | None, *, y: int) -> dict[str, Any]:
     lane = row.lane
     spans = []
     for bar in lane.bars:
@@ -112,7 +112,7 @@ def _lane(row: drawing.Row, seen: drawing.Window, now_s: float, told_in: Mapping
                 DOING_CLASSES[bar.doing],
                 bar.doing.partition(":")[0] if min(end, 100.0) - max(x, 0.0) > 9 else "",
                 said,
-                "" if told_in is None else told_in.get(bar.event or "", "members"),
+                "" if element_of is None else element_of.get(bar.event or "", "members"),
             )
         )
     marks = [
@@ -122,7 +122,7 @@ def _lane(row: drawing.Row, seen: drawing.Window, now_s: float, told_in: Mapping
             MARK_CLASSES[mark.what],
             "",
             f"{sentences.short(lane.name)}: {mark.what}, {drawing.clock(mark.at_s)}",
-            "" if told_in is None else told_in.get(mark.event, "happened"),
+            "" if element_of is None else element_of.get(mark.event, "happened"),
         )
         for mark in lane.marks
         if seen.shows(mark.at_s, mark.at_s)
@@ -131,7 +131,7 @@ def _lane(row: drawing.Row, seen: drawing.Window, now_s: float, told_in: Mapping
 
 
 def _names(rows: list[drawing.Row], *, unfolded: bool) -> list[dict[str, Any]]:
-    """Names of lanes; those of the same name are told apart by the end of their ids."""
+    """Names of lanes; those of the same name are distinguished by the end of their ids."""
     names = [row.lane.name for row in rows]
     found = []
     for row in rows:
@@ -145,7 +145,7 @@ def _names(rows: list[drawing.Row], *, unfolded: bool) -> list[dict[str, Any]]:
     return found
 
 
-def _states(past: GroupPast, seen: drawing.Window, told_in: str) -> list[_Span]:
+def _states(past: GroupPast, seen: drawing.Window, element_of: str) -> list[_Span]:
     spans = []
     for number, change in enumerate(past.changes):
         end_s = past.changes[number + 1].at_s if number + 1 < len(past.changes) else None
@@ -157,7 +157,7 @@ def _states(past: GroupPast, seen: drawing.Window, told_in: str) -> list[_Span]:
         took = "" if end_s is None else f", {sentences.milliseconds((end_s - change.at_s) * 1000)}"
         text = f"{words}{generation}" if min(end, 100.0) - max(x, 0.0) > 12 else ""
         said = f"group {words}{generation}, from {drawing.clock(change.at_s)}{took}"
-        spans.append(_Span(x, round(max(0.15, end - x), 3), change.state, text, said, told_in))
+        spans.append(_Span(x, round(max(0.15, end - x), 3), change.state, text, said, element_of))
     return spans
 
 

@@ -16,7 +16,7 @@ from streaming.kafka.clients import without_group
 from streaming.kafka.topics import SILENT_LOGGER
 from streaming.mirror.plain_frames import Counts, plain_frame
 from streaming.published.records import name_of
-from streaming.published.sentences import told
+from streaming.published.sentences import event_text
 from streaming.web.drawing import clock
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def of_events(events: Iterable[GroupEvent]) -> list[Wanted]:
     found: dict[tuple[int, int], Wanted] = {}
     for event in events:
         if event.frame is not None:
-            title = f"{clock(event.at_s, tenths=True)} {name_of(event) or ''} {told(event, several=False)}"
+            title = f"{clock(event.at_s, tenths=True)} {name_of(event) or ''} {event_text(event, several=False)}"
             place = event.frame.partition, event.frame.offset
             names = (getattr(event, name, None) for name in _NAMES)
             found.setdefault(place, Wanted(title, *place, frozenset(filter(None, names)), None))

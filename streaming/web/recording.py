@@ -1,4 +1,4 @@
-"""What a recording tells as a whole: the time that it spans, and what the rebalances of each group cost.
+"""What a recording holds as a whole: the time that it spans, and what the rebalances of each group cost.
 
 A recording is looked at after the event. What is open and who waits at its end is seldom what it was made for.
 """
@@ -51,7 +51,7 @@ def cost_of(past: GroupPast) -> Cost:
     return Cost(member_seconds, sum(event.took_ms or 0 for event in over), len(over))
 
 
-def told_of(past: GroupPast) -> str:
+def cost_text(past: GroupPast) -> str:
     """Return what the rebalances of a group cost, and who held the longest up; empty if there was none."""
     cost = cost_of(past)
     if not cost.rebalances:

@@ -32,7 +32,7 @@ from streaming.traces.trace_events import trace_events
 from streaming.web.detail_views import Details
 from streaming.web.group_view import GroupPage, group_by_id, link_to_row, rebalance_by_row
 from streaming.web.guard import COOKIE, HEADERS, form_of, local_path
-from streaming.web.happened import told_in
+from streaming.web.happened import events_of_line
 from streaming.web.mirror_frames import FRAMES, Frame, decoded, of_events, of_finding
 from streaming.web.static_files import static_files
 from streaming.web.views import NotShownError, Overview, Renderer, View
@@ -59,7 +59,7 @@ _LONGEST_ADDRESS: Final = 4_096
 class Page:
     """The application.
 
-    :param streams: how many viewers are told of changes at a time.
+    :param streams: how many viewers get changes at a time.
     :param frames: reads the frames of the mirror; None where there is none, as for a recording.
     """
 
@@ -215,7 +215,7 @@ class Page:
                 past = group_by_id(self._state, request.path_params["id"])
             except NotShownError as error:
                 return self.message(404, "Not here", str(error))
-            events = told_in(past.events, row)
+            events = events_of_line(past.events, row)
         if not events:
             return self.message(404, "Not here", "The page does not know this event any more: it keeps the newest of each group.")
         return await self._decoded(of_events(events), readable(past.key[1]), link_to_row(past.id, events), "")
@@ -287,7 +287,7 @@ class Page:
                 return self.message(413, "Too long", "No token is as long as this.")
         fields = form_of(body)
         if not self._guard.token_is(fields.get("token", "")):
-            await asyncio.sleep(1)  # whoever guesses is not to be quick
+            await asyncio.sleep(1)  # guessing must not be quick
             return self.message(401, "Token", "This is not the token.", ask_token=True, next_=local_path(fields.get("next", "/")))
         answer = RedirectResponse(local_path(fields.get("next", "/")), status_code=303)
         answer.set_cookie(
@@ -301,7 +301,7 @@ class Page:
         return answer
 
     async def _healthy(self, _request: Request) -> Response:
-        return PlainTextResponse("ok\n")  # whoever hears it knows that the loop turns
+        return PlainTextResponse("ok\n")  # an answer shows that the loop turns
 
     async def _ready(self, _request: Request) -> Response:
         """Ready once the topics were read: later, without Kafka, the page still shows what it has, and says how old that is."""
@@ -420,7 +420,7 @@ class _Guarded:
         await (refusal or self._app)(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        if scope["path"] in {"/healthz", "/readyz"}:  # who asks comes by address, without a token, and is told nothing of groups
+        if scope["path"] in {"/healthz", "/readyz"}:  # who asks comes by address, without a token, and gets nothing about groups
             return None
         headers, request = Headers(scope=scope), Request(scope)
         guard, page = self._guard, self._page

@@ -1,7 +1,7 @@
 """The views as HTML: each made of a frame, which stays, and of parts, which are replaced one by one when they change.
 
 A thousand groups are shown to many viewers at once. So what a view shows is rendered in pieces, pieces are kept as long as nothing of their
-group changes, and whoever compares two views compares mostly a piece with itself.
+group changes, and comparing two views mostly compares a piece with itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streaming.published.records import REBALANCING, Json, duration, member_name
 from streaming.published.wire_text import readable
 from streaming.web import drawing
 from streaming.web.from_events import record_of
-from streaming.web.recording import cost_of, stretch_of, told_of
+from streaming.web.recording import cost_of, cost_text, stretch_of
 from streaming.web.static_files import address_of
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Overview:
                 "base_s": self._base_s,
                 "stretch": stretch,
                 "state_title": "State at the end" if state.is_recorded else "State",
-                "told": "What its rebalances cost" if state.is_recorded else "Waits for",
+                "facts_title": "What its rebalances cost" if state.is_recorded else "Waits for",
             },
         )
 
@@ -174,7 +174,7 @@ class Overview:
             name=readable(past.key[1]),
             now=summary(past),
             lag=None if past.lag is None else sentences.count(rounded(past.lag["lag"])),
-            told=told_of(past) if self._state.is_recorded else "",
+            cost=cost_text(past) if self._state.is_recorded else "",
             sentence=waits,
             span_min=stretch.span_min,
             strip=states,

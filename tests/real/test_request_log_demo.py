@@ -17,7 +17,7 @@ from streaming.demo.faulty_proxy import HostileProxy, success_for
 from streaming.demo.processes import Processes
 from streaming.demo.scenarios import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scene, Stage
 from streaming.demo.screen_state import ScreenState
-from streaming.demo.verdicts import Sighting, Truth, judge
+from streaming.demo.verdicts import Observation, Truth, judge
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.pcap.files import opened
 from streaming.replay.engine import ReplayEngine
@@ -81,8 +81,8 @@ def act_all(folder: Path) -> tuple[Path, dict[str, Truth]]:
 def test_six_of_the_seven_troubles_are_found_with_their_culprits_in_the_log_alone(tmp_path):
     log, truths = act_all(tmp_path)
     found = findings_in(log)
-    sightings = [Sighting(finding.as_json(), finding.updated_at_us) for finding in found]
-    verdicts = {trouble.name: judge(trouble.expected, truths[trouble.name], sightings) for trouble in TROUBLES}
+    observations = [Observation(finding.as_json(), finding.updated_at_us) for finding in found]
+    verdicts = {trouble.name: judge(trouble.expected, truths[trouble.name], observations) for trouble in TROUBLES}
     missed = {name: verdict.problem for name, verdict in verdicts.items() if not verdict.found}
     assert missed == {UNSEEN: "no finding of G-02 about group refunds"}
     assert [finding for finding in found if finding.group == HEALTHY_GROUP] == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status, finding_id
-from streaming.demo.verdicts import Sighting
+from streaming.demo.verdicts import Observation
 
 FACT_US = 1_700_000_000_000_000
 
@@ -40,10 +40,10 @@ _FINDING = Finding(
 )
 
 
-def sighting(read_after_s: float = 10.5, **changes: Any) -> Sighting:
+def observation(read_after_s: float = 10.5, **changes: Any) -> Observation:
     """A finding like the zombie's, with some fields changed, read so long after the fact."""
     finding = replace(_FINDING, **changes)
     name = finding_id(
         finding.rule, cluster="demo", group=finding.group, subject=str(finding.member_id), opened_at_us=finding.opened_at_us
     )
-    return Sighting(replace(finding, id=name).as_json(), FACT_US + round(read_after_s * 1e6))
+    return Observation(replace(finding, id=name).as_json(), FACT_US + round(read_after_s * 1e6))

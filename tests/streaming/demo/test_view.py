@@ -12,7 +12,7 @@ from streaming.demo import view
 from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES
 from streaming.demo.screen_state import Note, ScreenState
 from streaming.demo.verdicts import Truth
-from tests.streaming.demo.findings import FACT_US, sighting
+from tests.streaming.demo.findings import FACT_US, observation
 from tests.streaming.terminal.records import group
 
 
@@ -29,7 +29,7 @@ def snapshot(name, **changes):
 def meeting(trouble):
     """A finding that meets the trouble's expectation."""
     expected = trouble.expected
-    return sighting(
+    return observation(
         rule=expected.rule,
         group=expected.group,
         blame=expected.blame,
@@ -39,9 +39,9 @@ def meeting(trouble):
     )
 
 
-def state_with(*sightings, healthy=True):
+def state_with(*observations, healthy=True):
     screen_state = ScreenState()
-    for one in sightings:
+    for one in observations:
         screen_state.finding_read(*one)
     if healthy:
         screen_state.group_read(snapshot(HEALTHY_GROUP))
@@ -50,7 +50,7 @@ def state_with(*sightings, healthy=True):
 
 def lines_of(screen_state, **about):
     return [
-        view.standing(trouble, Truth(fact_us=FACT_US), screen_state.sightings(), began=True, ended=True, **about)
+        view.standing(trouble, Truth(fact_us=FACT_US), screen_state.observations(), began=True, ended=True, **about)
         for trouble in TROUBLES
     ]
 
@@ -79,9 +79,9 @@ def test_the_summary_of_a_success_says_for_each_trouble_what_was_found_who_and_w
 def test_the_summary_of_a_failure_says_what_is_missing_and_what_is_too_much():
     wrong = meeting(TROUBLES[1])
     wrong.finding["client_id"] = "somebody-else"
-    noise = sighting(group=HEALTHY_GROUP, rule="R-06", name="rebalance storm")
-    stray = sighting(group="search", rule="R-01", name="join phase overdue")
-    blind = sighting(group="", rule="V-04", name="capture incomplete")
+    noise = observation(group=HEALTHY_GROUP, rule="R-06", name="rebalance storm")
+    stray = observation(group="search", rule="R-01", name="join phase overdue")
+    blind = observation(group="", rule="V-04", name="capture incomplete")
     screen_state = state_with(meeting(TROUBLES[0]), wrong, noise, stray, blind)
     text = printed(view.summary(view.outcome(lines_of(screen_state), screen_state, 90.0), 160))
     assert "✘ 1 of 7 faults found" in text
@@ -100,7 +100,7 @@ def test_a_healthy_group_that_was_never_seen_is_no_success():
 
 @pytest.mark.parametrize(("width", "height"), [(160, 48), (100, 40), (80, 50)])
 def test_the_live_view_fits_and_shows_groups_findings_and_notes(width, height):
-    screen_state = state_with(*(sighting(opened_at_us=FACT_US + number) for number in range(30)))
+    screen_state = state_with(*(observation(opened_at_us=FACT_US + number) for number in range(30)))
     screen_state.group_read(snapshot("search", state="CompletingRebalance", waits_for=["search-worker-1-0"]))
     screen_state.group_read(snapshot("billing", learning="first seen in mid-life", generation=None, state_since=None))
     for number in range(20):
@@ -127,8 +127,8 @@ def test_the_live_view_fits_and_shows_groups_findings_and_notes(width, height):
 def test_a_trouble_stands_as_it_goes_on():
     trouble = TROUBLES[0]
 
-    def standing(truth, *sightings, began=True, ended=False):
-        return printed(view.troubles_table([view.standing(trouble, truth, sightings, began=began, ended=ended)]))
+    def standing(truth, *observations, began=True, ended=False):
+        return printed(view.troubles_table([view.standing(trouble, truth, observations, began=began, ended=ended)]))
 
     assert "pending" in standing(Truth(), began=False)
     assert "starting" in standing(Truth())
@@ -141,7 +141,7 @@ def test_a_trouble_stands_as_it_goes_on():
 def test_the_log_says_each_finding_once_and_its_changes_of_severity():
     console = Console(file=io.StringIO(), width=200)
     log = view.Log(console)
-    screen_state = ScreenState(on_note=log.note, on_sighting=log.sighting)
+    screen_state = ScreenState(on_note=log.note, on_observation=log.observation)
     for changes in (
         {"severity": Severity.WARNING},
         {"severity": Severity.WARNING, "status": Status.UPDATE, "count": 2},
@@ -149,7 +149,7 @@ def test_the_log_says_each_finding_once_and_its_changes_of_severity():
         {"status": Status.RESOLVED, "resolved_at_us": FACT_US},
         {"status": Status.RESOLVED, "resolved_at_us": FACT_US},
     ):
-        screen_state.finding_read(*sighting(**changes))
+        screen_state.finding_read(*observation(**changes))
     log.note(Note(FACT_US, "SIGSTOP to it"))
     words = [line.split()[1] for line in console.file.getvalue().splitlines()]
     assert words == ["warning", "error", "resolved", "demo"]

@@ -22,9 +22,9 @@ def test_a_lane_has_a_bar_for_each_thing_a_member_does_and_a_mark_for_what_befel
     lane = swim_of(history.orders(), "orders").lanes["i\x00orders-1"]
     assert [bar.doing for bar in lane.bars] == [
         *(Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
-        *(Doing.TOLD, Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
-        *(Doing.TOLD, Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
-        *(Doing.TOLD, Doing.JOINING),
+        *(Doing.ASKED_TO_REJOIN, Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
+        *(Doing.ASKED_TO_REJOIN, Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
+        *(Doing.ASKED_TO_REJOIN, Doing.JOINING),
     ]
     assert all(one.to_s == other.from_s for one, other in zip(lane.bars[:6], lane.bars[1:7], strict=True))
     assert lane.bars[-1].to_s is None
@@ -75,7 +75,7 @@ def test_members_without_events_have_a_lane_from_the_groups_own_record():
     assert [(lane.name, lane.bars[-1].doing, lane.bars[-1].from_s) for lane in swim.lanes.values()] == [
         ("orders-0", Doing.JOINING, NOW_S - 41),
         ("orders-1", Doing.JOINING, NOW_S - 41),
-        ("orders-2", Doing.TOLD, NOW_S - 41),
+        ("orders-2", Doing.ASKED_TO_REJOIN, NOW_S - 41),
     ]
 
 

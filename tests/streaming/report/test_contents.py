@@ -185,7 +185,7 @@ def test_advice_names_the_rebalances_that_prove_it_and_the_costliest_is_drawn(re
     assert one.advice
     known = {rebalance.event.id for rebalance in one.rebalances}
     assert all(piece.rebalances and set(piece.rebalances) <= known for piece in one.advice)
-    assert {rebalance.event.id for rebalance in one.telling} <= {id_ for piece in one.advice for id_ in piece.rebalances}
+    assert {rebalance.event.id for rebalance in one.shown_rebalances} <= {id_ for piece in one.advice for id_ in piece.rebalances}
     assert f"What would have saved most: {one.advice[0].setting}, {sentences.saved(one.advice[0])}." in report.summary
     assert [piece["kind"] for piece in one.as_json()["advice"]] == [piece.kind for piece in one.advice]
 
@@ -193,7 +193,7 @@ def test_advice_names_the_rebalances_that_prove_it_and_the_costliest_is_drawn(re
 def test_without_advice_the_costliest_rebalance_is_drawn(cheap):
     (one,) = reported(cheap).groups
     assert one.advice == []
-    assert one.telling == one.costliest[:1]
+    assert one.shown_rebalances == one.costliest[:1]
 
 
 def test_what_advice_saves_is_a_range_where_it_depends_on_what_is_not_seen():

@@ -7,7 +7,7 @@ import re
 import pytest
 import requests
 
-from streaming.web.happened import event_row, lines, told_in
+from streaming.web.happened import event_row, events_of_line, lines
 from streaming.web.mirror_frames import FRAMES
 from tests.golden import transcript
 from tests.streaming.web import history
@@ -85,12 +85,12 @@ def test_a_line_of_several_events_has_the_frames_of_all(records):
     past = group_of(state)
     told, _ = lines(past.events)
     largest = max(told, key=lambda line: line.members)
-    assert len(told_in(past.events, largest.row)) == largest.members == largest.frames == 200
+    assert len(events_of_line(past.events, largest.row)) == largest.members == largest.frames == 200
     with served(state, frames=Mirror(records)) as (address, _):
         words = words_of(get(f"{address}/groups/{past.id}/frames/{largest.row}"))
         assert words.count("partition 0, offset") == FRAMES
         assert f"and {200 - FRAMES} more frames" in words
-        alone = told_in(past.events, largest.row)[7]
+        alone = events_of_line(past.events, largest.row)[7]
         assert words_of(get(f"{address}/groups/{past.id}/frames/{event_row(alone.id)}")).count("partition 0, offset") == 1
 
 

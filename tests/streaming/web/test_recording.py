@@ -11,7 +11,7 @@ from coordinator_model.events import event_of
 from streaming.published.page_state import ALL
 from streaming.published.sentences import saved
 from streaming.web.happened import event_row
-from streaming.web.recording import stretch_of, told_of
+from streaming.web.recording import cost_text, stretch_of
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
 from tests.streaming.web.history import NOW_S
@@ -53,7 +53,7 @@ def test_strips_and_lanes_of_a_recording_span_all_of_it(state):
         strips = re.findall(r'class="strip" viewbox="[-.0-9]+ 0 ([.0-9]+) 10"', _lowered(get(address, "/")))
         group = get(address, f"/groups/{past.id}")
     assert strips == [str(stretch.span_min)] * 2
-    assert told_of(past) in group.words
+    assert cost_text(past) in group.words
     (lanes,) = [tag for tag in group.tags("svg") if tag.get("id") == "lanes"]
     assert 27 < float(lanes["data-span"]) < 30  # this group's own events
 

@@ -1,4 +1,4 @@
-"""The clients of a replay: what their requests say of their software and of the API versions that they speak."""
+"""The clients of a replay: what their requests say of their software and of the API versions that they use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from streaming.published.records import Json
 
 
-class Speakers:
+class ClientsSeen:
     """Takes the records of a replay, and keeps who sent requests of groups, those that have left too."""
 
     def __init__(self) -> None:
