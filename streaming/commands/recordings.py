@@ -29,7 +29,7 @@ _LONGEST_LINE: Final = 2**24
 
 
 class ReadRecording(NamedTuple):
-    """What is known of files beside what they tell of groups."""
+    """What is known of files beside their groups."""
 
     clients: list[Json]  #: of captured traffic, as members of published groups
     summary: list[str]  #: what was read, and what could not be: a sentence each

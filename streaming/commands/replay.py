@@ -142,7 +142,7 @@ def settings_of(config: Path | None) -> Settings:
 
 
 class Shown(Protocol):
-    """What a replay finds is given to it; without ``event`` or ``group`` nobody wants them."""
+    """What a replay finds is given to it; without ``event`` or ``group`` they are not made."""
 
     @property
     def event(self) -> Callable[[GroupEvent], None] | None: ...
@@ -168,7 +168,7 @@ class ReplaySession:
         self._offline: ReplayEngine | None = None
         self._reader: CaptureReader | RequestLogReader | None = None
         self._story: CoordinatorHistory | None = None  # of a log
-        self._happened: list[GroupEvent] = []  # what it tells
+        self._happened: list[GroupEvent] = []  # its events
         self._names: Sequence[str] = ()
         self._ports: Sequence[int] = ()
         self._key_log = KeyLog()
@@ -236,7 +236,7 @@ class ReplaySession:
             raise
 
     def _show_history(self, story: CoordinatorHistory) -> Iterator[str]:
-        """Tell what coordinators said, where no frame tells more."""
+        """Show what coordinators wrote, where no frame shows more."""
         story.finish()
         show = self._shown.event
         if show is not None:

@@ -303,7 +303,7 @@ def _of_workers(losses: Path) -> list[Path]:
 
 
 def _port_of_worker(where: str, number: int) -> str:
-    """Return where a worker serves its metrics: one that is no address is refused by whoever serves."""
+    """Return where a worker serves its metrics: one that is no address is refused by the server."""
     host, colon, port = where.rpartition(":")
     return f"{host}{colon}{int(port) + number}" if number and port.isdecimal() else where
 
@@ -318,7 +318,7 @@ async def _run(
     ended: int | None,
     say: Callable[[str], None],
 ) -> None:
-    """Run a tap until it is told to end, by a signal or by a file descriptor that becomes readable."""
+    """Run a tap until it is to end, by a signal or by a file descriptor that becomes readable."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     if ended is not None:

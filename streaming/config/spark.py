@@ -1,4 +1,4 @@
-"""The configuration's section ``[spark]``: which Spark runs the job, and what it is told beyond what the job tells it."""
+"""The configuration's section ``[spark]``: which Spark runs the job, and its settings beyond the job's own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEYS_OF_OURS: Final = {
 """Properties that are set otherwise."""
 
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
-"""Environment variable by which a JVM tells the Python that it has started how it is reached."""
+"""Environment variable in which a JVM gives the Python that it has started its address."""
 
 
 def is_submitted() -> bool:

@@ -38,7 +38,7 @@ class ConnectionProblem(enum.Enum):
 
     SETTING = "setting"  #: the client does not take its properties
     LOGIN = "login"
-    TRUST = "trust"  #: one side does not accept the other's certificate, or they do not both speak TLS
+    TRUST = "trust"  #: one side does not accept the other's certificate, or only one of them uses TLS
     ABSENT = "absent"  #: no answer
 
 
@@ -81,7 +81,7 @@ def reach(properties: Mapping[str, Any], timeout_s: float) -> tuple[AdminClient,
 
 
 def client(properties: Mapping[str, Any]) -> AdminClient:
-    """An admin client that has not yet spoken to anybody.
+    """An admin client that has not connected yet.
 
     :raises UnreachableError: when librdkafka does not take the properties, or the files that they name.
     """

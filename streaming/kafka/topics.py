@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SILENT_LOGGER: Final = connection.SILENT_LOGGER
 
 PARTITIONS: Final = 4
-"""Of the mirror topic, where nobody asks for another number."""
+"""Of the mirror topic, where no option asks for another number."""
 
 _DAY_MS: Final = 86_400_000
 _COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": "3600000", "segment.bytes": "16777216"}

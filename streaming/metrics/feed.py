@@ -39,7 +39,7 @@ class MetricsFeed:
     """Reads the result topics while the context lasts.
 
     :param metrics_state: the state that it fills.
-    :param vitals: is told whether Kafka answers.
+    :param vitals: notes whether Kafka answers.
     :param tell: called with a sentence when Kafka or a topic cannot be read.
     """
 

@@ -119,7 +119,7 @@ class LagWatch:
 
 
 def lags_of(admin: AdminClient, groups: Iterable[str], *, timeout_s: float) -> dict[str, Lags]:
-    """How far each partition with a committed offset is behind, in records; without groups of which nothing is told.
+    """How far each partition with a committed offset is behind, in records; without groups of which nothing is known.
 
     :param timeout_s: of each request.
     """

@@ -111,7 +111,7 @@ class LagHistory:
         """Return the records to publish, by cluster and group; None for a group that is gone.
 
         :param groups: those that were asked about.
-        :param lags: of those of which it was told.
+        :param lags: of those that are known.
         """
         asked = {(group.cluster, group.name): group for group in groups}
         gone = self._groups.keys() - asked.keys()

@@ -112,7 +112,7 @@ class View:
     read: dict[int, int] = field(default_factory=dict)  #: next offset by mirror partition, as the queries report it
     batches: Histogram = field(default_factory=Histogram)
     lags: dict[tuple[str, str], Lags] = field(default_factory=dict)  #: by cluster and group, replaced as a whole
-    without_lag: int | None = None  #: groups whose lag is not told; None when nobody asks
+    without_lag: int | None = None  #: groups whose lag is not known; None when it is not asked for
 
     def copy(self) -> View:
         return replace(

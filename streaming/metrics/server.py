@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Probes(NamedTuple):
-    """What a process answers to whoever looks after it: None when all is well, else why not, in one sentence.
+    """What a process answers to its supervisor: None when all is well, else why not, in one sentence.
 
     Both are called in the thread of a request.
     """

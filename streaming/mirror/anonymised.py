@@ -103,7 +103,7 @@ _FIELDS: Final = {
 class Anonymiser:
     """Replaces names in records, the same name always by the same pseudonym.
 
-    :param secret: from which replacements of bytes are made, so that nobody can guess what they were.
+    :param secret: from which replacements of bytes are made, so that they cannot be guessed.
     """
 
     def __init__(self, secret: bytes | None = None) -> None:

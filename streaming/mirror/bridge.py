@@ -124,7 +124,7 @@ class Bridge:
             self.client.resume_reading()
 
     async def _begin_tls(self) -> bool:
-        """Shake hands with the client, if it speaks TLS."""
+        """Shake hands with the client, if it uses TLS."""
         client, front = self.client, self._tap.tls.front
         if client is None or front is None:
             return False

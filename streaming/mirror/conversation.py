@@ -116,7 +116,7 @@ class Conversation:
         self._topics = topics
         self._at_us = at_us
         self._software = ""
-        self._principal = ""  # only an input that is told it sets it
+        self._principal = ""  # set only by an input that knows it
         self._known_software = ClientSoftware() if software is None else software
         self._announced: tuple[Client, str] | None = None  # by this connection itself
         self._groups: dict[str, None] = {}  # seen on this connection, in order
@@ -131,7 +131,7 @@ class Conversation:
         self._opaque_since_us = 0
         self._opaque_bytes = 0
         self._gap_written = False
-        self._client_finished_us = 0  #: when the client closed its end; 0 while it has not, and once that is told
+        self._client_finished_us = 0  #: when the client closed its end; 0 while it has not, and once that is written
         self._end_written = False
         self._held = [self._record(Kind.OPEN)]
 

@@ -51,7 +51,7 @@ _FIELDS: Final[dict[str, dict[int, tuple[str, str]]]] = {
 """Message → number of a field → its name, and the message in it: envoy/data/tap/v3 of Envoy 1.40."""
 
 _HALF_CLOSES: Final = 2
-"""Bytes that Envoy counts and nobody sent: one for the end of each direction."""
+"""Bytes that Envoy counts and neither side sent: one for the end of each direction."""
 
 _OLDER_CONNECTION: Final = {2: ("local_address", "address"), 3: ("remote_address", "address")}
 
@@ -65,7 +65,7 @@ def traces(source: Source, damage: Callable[[str], None], name: str) -> Iterator
     """What happened on the connections of a file of traces, in the file's order, in lists as they come.
 
     :param damage: called with half a sentence that says why reading ended before the file did.
-    :param name: tells the traces of this file from those of others, whose numbers may be the same.
+    :param name: distinguishes the traces of this file from those of others, whose numbers may be the same.
     """
     beginning = source.peek(BEGINNING)
     split = _json_messages if _is_json(beginning) else _delimited_messages if _is_delimited(beginning) else _binary_messages
@@ -232,7 +232,7 @@ class _Traces:
         self._open: dict[int, _Trace] = {}
 
     def events(self, wrapper: dict[str, Any]) -> Iterator[SocketEvent]:
-        """What a message tells."""
+        """The events of a message."""
         if _BUFFERED in wrapper:
             yield from self._buffered(wrapper[_BUFFERED])
         elif _STREAMED in wrapper:

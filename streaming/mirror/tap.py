@@ -1,5 +1,5 @@
 """The tap: a TCP proxy before each broker that passes every byte on as it came and mirrors the frames of group coordination. If it is
-given certificates, it ends the clients' TLS and speaks TLS to the brokers.
+given certificates, it ends the clients' TLS and uses TLS to the brokers.
 
 The broker advertises the tap's address, or a stand-in rewrites the answers that name brokers (``streaming.mirror.rewriting``). Bytes are
 sent on first and looked at afterwards; nothing that happens while looking at them, nor a mirror topic that is away, holds the clients up.
@@ -69,7 +69,7 @@ class Tap:
 
     :param sink: takes the mirror records.
     :param cluster: the cluster's name in the records.
-    :param tls: certificates, if it speaks TLS.
+    :param tls: certificates, if it uses TLS.
     :param stand_in: its addresses for brokers that advertise others, if it rewrites answers.
     :param resolved: address of a broker by its name, instead of what the system resolves it to.
     :param shares_ports: other processes listen at the same addresses, and the kernel distributes the connections.
@@ -320,7 +320,7 @@ class Tap:
 
 
 async def check_unused(listeners: Sequence[Listener]) -> None:
-    """Check that nobody listens at these addresses, before processes share them, which would share them with anybody.
+    """Check that no process listens at these addresses, before workers share them, which would share them with any.
 
     :raises TapError: when an address is taken or not of this machine.
     """

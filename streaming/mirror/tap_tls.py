@@ -1,4 +1,4 @@
-"""TLS of the tap: it ends the clients' TLS with a certificate of its own, and speaks TLS to the brokers.
+"""TLS of the tap: it ends the clients' TLS with a certificate of its own, and uses TLS to the brokers.
 
 So it sees what is inside. The price: the brokers see the tap's certificate, not the clients'. SASL inside passes unread.
 
@@ -40,7 +40,7 @@ class TapTls:
 
     :param own: what it shows to clients; None if they do not use TLS.
     :param client_authority: certificates that sign the clients'; a client without one is refused. None if they need none.
-    :param is_broker_tls: the brokers are spoken to by TLS.
+    :param is_broker_tls: connections to the brokers use TLS.
     :param broker_authority: certificates that sign the brokers'; None for those that the system trusts.
     :param client: what it shows to brokers; None if they ask for nothing.
     :raises TlsError: when a file cannot be used.

@@ -83,7 +83,7 @@ def _limit(kept: dict[str, str] | dict[str, tuple[str, int]] | dict[int, None], 
 
 
 def topic_of(error_code: int, name: str, id_: str, partitions: int) -> Topic | None:
-    """Return the topic of an entry in a Metadata response, None if the entry tells neither of one nor that there is none."""
+    """Return the topic of an entry in a Metadata response, None if the entry neither describes one nor says that there is none."""
     is_described = error_code == _NO_ERROR and partitions > 0
     is_missing = error_code == _UNKNOWN_TOPIC_OR_PARTITION
     return Topic(name, id_, partitions) if name and (is_described or is_missing) else None

@@ -36,7 +36,7 @@ def in_workers(count: int, work: Callable[[int, int], int]) -> int:
 
     context = multiprocessing.get_context("fork")
     workers = [context.Process(target=_run, args=(work, number, reading, writing)) for number in range(count)]
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # until whoever is meant can take them
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # until their receiver can take them
     for worker in workers:
         worker.start()
     _take(end)

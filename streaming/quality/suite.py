@@ -71,7 +71,7 @@ def load(file: Path | None = None) -> Suite:
 
 
 def _columns(expectations: Iterable[Expected]) -> tuple[str, ...]:
-    """Whatever the arguments speak of: ``column``, ``column_A``, ``column_list``, the text of a ``row_condition``."""
+    """The columns that the arguments name: ``column``, ``column_A``, ``column_list``, the text of a ``row_condition``."""
     arguments = json.dumps([each.config["kwargs"] for each in expectations])
     mentioned = set(re.findall(r"\w+", arguments))
     return tuple(column for column in COLUMNS if column in mentioned)

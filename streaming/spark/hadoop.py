@@ -63,7 +63,7 @@ class HadoopPath:
 @contextlib.contextmanager
 def _opened(address: str) -> Iterator[tuple[Any, Any]]:
     """The file system of an address, and the address as its path."""
-    context = SparkContext._active_spark_context  # noqa: SLF001 - as it is known to nobody else
+    context = SparkContext._active_spark_context  # noqa: SLF001 - as no public name holds it
     try:
         path = _jvm().org.apache.hadoop.fs.Path(address)
         yield path.getFileSystem(context._jsc.hadoopConfiguration()), path  # noqa: SLF001

@@ -1,6 +1,6 @@
 """One monitor at a time on a state that lies where no lock of an operating system reaches: a file that its holder writes again and again.
 
-Whoever comes looks whether the file changes. If it does, somebody holds it. If it does not for :data:`LAPSES_AFTER_S`, its holder is gone.
+A new monitor looks whether the file changes. If it does, it is held. If it does not for :data:`LAPSES_AFTER_S`, its holder is gone.
 No clocks are compared. A store may have no way to create a file only if there is none. So who has written reads once more after a moment,
 and each time before it writes again: of two that came at once the last stays.
 """

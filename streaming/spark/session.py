@@ -1,10 +1,10 @@
 """The JVM and the Spark session in it.
 
 Without ``spark-submit`` the monitor starts a JVM of its own, on one machine or as the client of a cluster. Started by ``spark-submit``
-it is a child of the driver's JVM, which has been told everything by then: only what nobody has set is added.
+it is a child of the driver's JVM, which has its settings by then: only what is not set is added.
 
 Spark's launcher reads a dozen environment variables of whatever other Spark the operator has; its workers take the first
-``python3`` on PATH; its log goes to the terminal; and a JVM whose Python was killed lives on for a moment, with its hands still on
+``python3`` on PATH; its log goes to the terminal; and a JVM whose Python was killed goes on for a moment, with its hands still on
 the checkpoint. So for one machine the environment is set here, the log has a file, and the JVM inherits the lock of the checkpoint.
 """
 
@@ -56,9 +56,9 @@ def open_session(job: Job, settings: Spark, *, inherited: Iterable[int] = ()) ->
 
     The log of a JVM of our own goes to ``job.log_file``, rotated; what it prints goes beside it, to ``job.jvm_log``.
 
-    :param inherited: file descriptors that the JVM holds open as long as it lives.
+    :param inherited: file descriptors that the JVM holds open until it ends.
     :raises streaming.spark.jvm.JvmError: when Java or a jar is missing.
-    :raises SetupError: when a library does not fit, or spark-submit was told something that the job cannot do with.
+    :raises SetupError: when a library does not fit, or spark-submit was given a setting that the job cannot use.
     """
     if (trouble := versions.misfit()) is not None:
         raise SetupError(trouble)
@@ -107,7 +107,7 @@ def _conf(job: Job, settings: Spark) -> SparkConf:
 
 
 def _submitted(conf: SparkConf, settings: Spark) -> SparkConf:
-    """What spark-submit has set, and what nobody has.
+    """What spark-submit has set, and what is not set.
 
     :raises SetupError: when it has set something else than the job depends on.
     """

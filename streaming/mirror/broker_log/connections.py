@@ -66,7 +66,7 @@ class BrokerRestarts:
 
 
 class LoggedConnection(Conversation):
-    """A connection whose exchanges are told one by one, whole.
+    """A connection whose exchanges are written one by one, whole.
 
     :param software: what the broker says of the client's software.
     :param midway: the log begins while the connection is open.
@@ -99,7 +99,7 @@ class LoggedConnection(Conversation):
         self.ends = ends
         self.over_us = 0  #: when the newest exchange was over, that is known of
         self.is_over = False  #: whether its broker was started anew since
-        self.waiting = 0  #: exchanges that are known of, and not told yet
+        self.waiting = 0  #: exchanges that are known of, and not written yet
         if midway:
             self._held.clear()
 

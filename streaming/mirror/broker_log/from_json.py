@@ -24,11 +24,11 @@ _FORMER_NAMES: Final = {
     ("TxnOffsetCommitRequest", "generationIdOrMemberEpoch"): "generationId",  # up to Kafka 4.3
     ("StreamsGroupHeartbeatResponse", "acceptableRecoveryLagLegacy"): "acceptableRecoveryLag",  # up to Kafka 4.3
 }
-"""Struct and name of a field → the name that earlier releases write: the version of a message alone does not tell which."""
+"""Struct and name of a field → the name that earlier releases write: the version of a message alone does not show which."""
 
 
 def message_of(layout: Layout, written: Any, version: int, unknown: Counter[str]) -> Any:
-    """Return the message that a request line tells.
+    """Return the message in a request line.
 
     :param unknown: counts fields that the layout does not know: those of a newer Kafka.
     :raises ValueError: when what is written cannot be this message.

@@ -1,6 +1,6 @@
-"""The story of groups as their coordinators tell it in the broker's log, in the events that frames would give.
+"""The history of groups as their coordinators write it into the broker's log, in the events that frames would give.
 
-What no line says is null: which member rejoined when, who was told to, which partitions moved. No rule speaks: these lines are what the
+What no line says is null: which member rejoined when, who was asked to, which partitions moved. No rule applies: these lines are what the
 coordinator thinks of its members, and show neither requests nor answers.
 """
 
@@ -177,7 +177,7 @@ class CoordinatorHistory:
             group.newest = ("joined", new)
 
     def _fenced(self, group: _Group, line: CoordinatorLine) -> None:
-        """Who goes on with the id that a static member had before; told once a generation, as of frames."""
+        """Who goes on with the id that a static member had before; written once a generation, as of frames."""
         refused = line.facts["refused"]
         if refused not in group.fenced:
             group.fenced.add(refused)
@@ -215,7 +215,7 @@ class CoordinatorHistory:
         self._add(line, group, events.SightLost, reason="the coordinator gave the group away, or stopped")
 
     def _loaded(self, group: _Group, line: CoordinatorLine) -> None:
-        """A coordinator knows the group again. Of a group that no line has told of this is no news."""
+        """A coordinator knows the group again. Of a group without an earlier line this is no news."""
         if group.rebalance is not None:
             self._finished(line.group, group, line.at_us, events.MEMBERS_UNKNOWN, took=False)
         if group.generation is not None:
@@ -246,7 +246,7 @@ class CoordinatorHistory:
         self._add(line, group, events.RebalanceBegan, member, cause=cause or "not seen", reason=None, from_generation=before)
 
     def _targeted(self, group: _Group, line: CoordinatorLine) -> None:
-        """The members come to the assignment one by one, which no line tells."""
+        """The members come to the assignment one by one, without a line."""
         if group.rebalance is not None:
             group.rebalance.members = len(group.members)
             self._finished(line.group, group, line.at_us, NOT_LOGGED, took=False)

@@ -2,12 +2,12 @@
 
 A coordinator's lines in the same log prove what no frame shows: the end of a session.
 
-A line is written when its exchange is over. Records are told in the order in which requests came and responses left, so they are held back
-until nothing older is to be expected: as long as the coordinator may keep a request waiting.
+A line is written when its exchange is over. Records are written in the order in which requests came and responses left, so they are held
+back until nothing older is to be expected: as long as the coordinator may keep a request waiting.
 
 A request that waits (a JoinGroup until the others have joined, a SyncGroup until the leader's) is not in the log before it is answered. Its
-member looks silent. Where the log does not go on long enough to tell one from the other, a gap says so, and the groups go back to learning:
-nobody is blamed for a silence that may be the broker's.
+member looks silent. Where the log does not go on long enough to distinguish the two, a gap says so, and the groups go back to learning:
+no client is blamed for a silence that may be the broker's.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ HELD_BACK_US: Final = 330_000_000
 
 _WAITS_AT_MOST_US: Final = 300_000_000
 HELD_AT_LEAST: Final = 200_000
-"""Exchanges of a file that are held back even longer: with them an hour of waiting is told in its place."""
+"""Exchanges of a file that are held back even longer: with them an hour of waiting is written in its place."""
 
 _TICK_US: Final = 1_000_000
 _LONGEST_PAUSE_US: Final = 120_000_000
-"""As long a pause of the log is one of the clients; after a longer one nobody knows."""
+"""As long a pause of the log is one of the clients; after a longer one that is not known."""
 
 _GRACE_US: Final = 1_000_000
 _SENT_BY_SETTLED: Final = COMMITS | {HEARTBEAT}
@@ -52,7 +52,7 @@ _SENT_BY_SETTLED: Final = COMMITS | {HEARTBEAT}
 
 
 class RequestLogReader:
-    """Takes what request lines tell, in the order of the log, and writes mirror records.
+    """Takes request lines, in the order of the log, and writes mirror records.
 
     :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
     :param cluster: name of the cluster in the records.
@@ -78,7 +78,7 @@ class RequestLogReader:
         self.lines = RequestLines()
         self.next_offset = 0  #: number of the next record
         self.newest_us = 0  #: of the log
-        self.now_us = 0  #: up to which everything is told
+        self.now_us = 0  #: up to which everything is written
         self._write = write
         self._cluster = cluster
         self._name = name
@@ -118,7 +118,7 @@ class RequestLogReader:
             yield entry
 
     def entries_in(self, source: Source, damage: Callable[[str], None]) -> Iterator[LogEntry]:
-        """What the lines of a file tell, in its order.
+        """Yield the entries of a file, in its order.
 
         :param damage: called with half a sentence that says why reading ended before the file did.
         """
@@ -131,7 +131,7 @@ class RequestLogReader:
         yield from self.entries_of(scanner.finish(), clock)
 
     def entries_of(self, lines: Iterable[bytes], clock: FileClock) -> Iterator[LogEntry]:
-        """What lines of a file tell that may be request lines."""
+        """Yield the entries in lines of a file that may be request lines."""
         for line in lines:
             entry = self.lines.read(line)
             if entry is None:
@@ -165,7 +165,7 @@ class RequestLogReader:
         self._write_until(self.newest_us - self._held_back_us, self._held_at_least)
 
     def finish(self) -> None:
-        """The log has ended: tell what was held back."""
+        """The log has ended: write what was held back."""
         self._write_until(self.newest_us, 0)
 
     # --- holding back --------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class RequestLogReader:
             self._push(max(entry.at_us, self.now_us), None, record, is_answer=False)
 
     def _hold_gap(self, unread: Unread) -> None:
-        """Lose sight of the groups of a request that is not known, of all groups where its line does not name them."""
+        """Lose the groups of a request that is not known, of all groups where its line does not name them."""
         at_us = max(unread.at_us or self.newest_us, self.now_us)
         loss = pack_loss(Loss(records=1, bytes=0, from_us=at_us, to_us=at_us, cause=Cause.UNREADABLE))
         for group in unread.groups or (None,):
@@ -230,14 +230,14 @@ class RequestLogReader:
         return found
 
     def _end_connections(self, broker: str) -> None:
-        """A broker that was started anew has lost all its connections: when it was last heard of, as far as is known."""
+        """A broker that was started anew has lost all its connections: when its last line came, as far as is known."""
         lost = [one for one in self._connections.values() if one.ends.broker == broker and not one.is_over]
         at_us = max((self.now_us, *(one.over_us for one in lost)))
         for one in lost:
             one.is_over = True
             self._push(at_us, one, None, is_answer=False)
 
-    # --- telling -------------------------------------------------------------------------------------------------------
+    # --- writing -------------------------------------------------------------------------------------------------------
 
     def _write_until(self, until_us: int, keep: int) -> None:
         held = self._held

@@ -49,7 +49,7 @@ class Passed(NamedTuple):
 
 
 class LoggedTopics(NamedTuple):
-    """Topics, as a Metadata response told them."""
+    """Topics, as a Metadata response describes them."""
 
     at_us: int
     topics: list[Topic]
@@ -99,7 +99,7 @@ class RequestLines:
         self._unended = 0  # those without, of which nothing could be read
 
     def read(self, line: bytes) -> LogEntry | None:
-        """Return what a line tells, :class:`Unread` or None if it cannot be read, which is counted."""
+        """Return the entry of a line, :class:`Unread` or None if it cannot be read, which is counted."""
         try:
             if API_KEY not in line:
                 return self._of_coordinator(line)

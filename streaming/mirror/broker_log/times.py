@@ -55,7 +55,7 @@ def time_of(fields: dict[str, Any]) -> LogTime | None:
 class FileClock:
     """The times of one file's lines, in whose order they were written: in the night in which clocks are set back an hour comes twice.
 
-    A pattern without a zone does not tell the two apart. Where times go back by about an hour, the second one has begun.
+    A pattern without a zone does not distinguish the two. Where times go back by about an hour, the second one has begun.
     """
 
     def __init__(self) -> None:

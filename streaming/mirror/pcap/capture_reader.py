@@ -49,7 +49,7 @@ _LONGEST_PAUSE_US: Final = 120_000_000
 
 
 class CaptureReader:
-    """Takes packets, or what a proxy tells of its sockets, in the order of the capture, and writes mirror records.
+    """Takes packets, or a proxy's events of its sockets, in the order of the capture, and writes mirror records.
 
     :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
     :param ports: the brokers' ports, if they are known; other connections are then left out.
@@ -180,7 +180,7 @@ class CaptureReader:
         return at_us
 
     def _pass_over(self, at_us: int) -> None:
-        """Write no ticks for the time up to ``at_us``: that there are none tells the model that nobody looked."""
+        """Write no ticks for the time up to ``at_us``: without them the model knows that nothing was captured."""
         if self.now_us and at_us - self.now_us > BLIND_US:
             self.stats.unseen_us += at_us - self.now_us
         self._tcp.give_up_waiting(at_us)
@@ -196,7 +196,7 @@ class CaptureReader:
         return self._begun(stream, _Place(ends(key), networks(key)), opened_by, at_us)
 
     def _accept_socket(self, stream: Stream, event: SocketEvent, at_us: int) -> StreamListener | None:
-        """Whoever speaks first on a new connection is the client."""
+        """The side that sends first on a new connection is the client."""
         if self._ports and not self._ports.intersection(port for _, port in event.sides):
             return None
         self.stats.connections += 1
@@ -262,7 +262,7 @@ class CaptureReader:
     # --- what connections report --------------------------------------------------------------------------------------
 
     def is_broker(self, endpoint: Endpoint) -> bool:
-        """Whether the operator named this port, or it has spoken Kafka."""
+        """Whether the operator named this port, or it has proved to be Kafka's."""
         return endpoint in self._brokers or endpoint[1] in self._ports
 
     def proven(self, talk: CapturedConnection) -> None:
@@ -314,7 +314,7 @@ class _Place(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """What tells its name from that of a connection with the same addresses."""
+        """What distinguishes its name from that of a connection with the same addresses."""
         return f"-network-{self.network.hex()}" if self.network else self.trace
 
 
@@ -348,7 +348,7 @@ def _merged(captures: Sequence[Iterator[Sequence[Captured]]]) -> Iterator[Sequen
 
 
 def _with_marks(captured: Iterator[Sequence[Captured]]) -> Iterator[Captured]:
-    """With a seam where packets begin, and the end of them. A file of sockets may tell of one among many, so its end says nothing."""
+    """With a seam where packets begin, and the end of them. A file of sockets may hold one among many, so its end says nothing."""
     holds_packets = False
     newest_us = 0
     for some in captured:

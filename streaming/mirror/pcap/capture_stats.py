@@ -23,18 +23,18 @@ class CaptureStats:
     """What was met in a capture."""
 
     packets: int = 0
-    unseen_us: int = 0  #: how long nobody looked, in pauses that the model notices: between two files, or without any packet
+    unseen_us: int = 0  #: how long nothing was captured, in pauses that the model notices: between two files, or without any packet
     segments: int = 0  #: packets that hold TCP
-    socket_events: int = 0  #: what proxies told of their sockets
+    socket_events: int = 0  #: events that proxies recorded of their sockets
     fragments: int = 0  #: packets that hold a part of a TCP segment without its header
     connections: int = 0  #: TCP connections, those of other ports than asked for left out
-    brokers: Counter[str] = field(default_factory=Counter)  #: broker address → its connections that proved to speak Kafka
-    foreign: int = 0  #: connections that do not speak Kafka
+    brokers: Counter[str] = field(default_factory=Counter)  #: broker address → its connections that proved to be Kafka's
+    foreign: int = 0  #: connections that are not Kafka's
     encrypted: int = 0  #: … of which begin as TLS does
     decrypted: int = 0  #: TLS connections whose secrets are in the key log
     refused_tls: Counter[str] = field(default_factory=Counter)  #: why other TLS connections could not be read, with a key log
     opaque: Counter[str] = field(default_factory=Counter)  #: why connections with a broker could not be followed any further
-    lost_bytes: int = 0  #: bytes with whole frames among them that were not captured, of connections that speak for groups
+    lost_bytes: int = 0  #: bytes with whole frames among them that were not captured, of connections with requests of groups
     losses: int = 0  #: holes that they make
     lost_elsewhere: int = 0  #: such bytes of connections with brokers that had named no group until then
     tunnels: Counter[str] = field(default_factory=Counter)  #: what TCP packets were wrapped in → how many
@@ -47,7 +47,7 @@ class CaptureStats:
 
     @property
     def kafka_connections(self) -> int:
-        """Connections that speak Kafka."""
+        """Connections of Kafka's."""
         return self.brokers.total()
 
     def connection_began(self, first: bytes) -> None:

@@ -42,7 +42,7 @@ class Capture(Protocol):
     stats: CaptureStats
 
     def is_broker(self, endpoint: Endpoint) -> bool:
-        """Whether the operator named this port, or it has spoken Kafka."""
+        """Whether the operator named this port, or it has proved to be Kafka's."""
 
     def proven(self, talk: CapturedConnection) -> None:
         """The connection is one between a client and a broker."""

@@ -53,7 +53,7 @@ class Leg:
         self._legs = legs
         self._place = place  # where it was seen: no connection repeats another one of the same place
         self._frames: dict[int, bytes] = {}  # its requests under way, by exchange
-        self._held: list[MirrorRecord] | None = []  # None once it is known to speak for itself
+        self._held: list[MirrorRecord] | None = []  # None once it is known to be no echo
         self._repeated = 0
         self._is_echo = False
 

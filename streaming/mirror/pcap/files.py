@@ -35,7 +35,7 @@ Packet = tuple[int, int, bytes, int]
 
 
 class Seam(NamedTuple):
-    """From here on another file tells, and none told of the time before."""
+    """From here on another file goes on, and none covers the time before."""
 
     at_us: int
 

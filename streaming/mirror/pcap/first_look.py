@@ -71,7 +71,7 @@ class FirstLook:
         return {cause: count for cause, count in counts.items() if count}
 
     def _cut_early(self) -> set[bytes]:
-        """Connections with a side whose first bytes do not suffice to tell what it speaks."""
+        """Connections with a side whose first bytes do not suffice to recognise its protocol."""
         return {
             min(key, reverse(key)) for key, known in self._directions.items() if known.cut_at is not None and known.cut_at < HEADER
         }

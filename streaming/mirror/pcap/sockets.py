@@ -1,4 +1,4 @@
-"""Connections whose bytes a proxy tells: in order already, so they need no reassembly, only somebody who listens."""
+"""Connections whose bytes a proxy records: in order already, so they need no reassembly, only a listener."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Sockets:
 def _pass_on(stream: Stream, event: SocketEvent, at_us: int) -> None:
     if event.data:
         stream.listener.received(event.side, event.data, at_us)
-    listener = stream.listener  # which is another one when the first bytes tell more
+    listener = stream.listener  # which is another one when the first bytes show more
     if event.missing == UNKNOWN and isinstance(listener, CapturedConnection):
         listener.lost(event.side, 1, at_us)
     elif event.missing:

@@ -46,7 +46,7 @@ class Inner(NamedTuple):
     network: bytes  #: number of its virtual network, 3 bytes; empty if the tunnel has none
     link: int
     packet: bytes
-    original: int  #: its length before it was cut, as far as the outer packet tells
+    original: int  #: its length before it was cut, as far as the outer packet shows
 
 
 class _Content(NamedTuple):

@@ -1,7 +1,7 @@
 """Rewrites the answers of one connection: the stream from the broker goes in, the stream to the client comes out.
 
-What an answer is has to be known by then: whoever follows the connection tells it for each, in order, as soon as its first bytes have
-been seen.
+What an answer is has to be known by then: the code that follows the connection passes it for each, in order, as soon as its first bytes
+have been seen.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class AnswerRewriter:
     """Follows the answers of one connection.
 
     :param translate: node id, host and port of a broker → the host and port to put in place of it.
-    :param lowered: told API key, the broker's last version and the one that is offered instead, -1 for none.
+    :param lowered: called with API key, the broker's last version and the one that is offered instead, -1 for none.
     """
 
     def __init__(self, translate: Translate, lowered: Callable[[int, int, int], None]) -> None:

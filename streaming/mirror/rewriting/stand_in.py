@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ID: Final = "{id}"
-_UNSPEAKABLE: Final = 0x7FFF  # a version of ApiVersions that no broker speaks
+_UNSPEAKABLE: Final = 0x7FFF  # a version of ApiVersions that no broker supports
 
 SIGNS_THE_HOST: Final = {
     "GSSAPI": "its tickets are for the broker's host name: the brokers' keytabs need a principal for the tap's name, too",
@@ -51,9 +51,9 @@ class StandIn:
     """The tap's addresses for the brokers of one cluster.
 
     :param brokers: the brokers, and their ports.
-    :param advertise: the host that clients are told; ``{id}`` in it stands for the node id. None for the address that the client itself
+    :param advertise: the host that clients are given; ``{id}`` in it stands for the node id. None for the address that the client itself
         has connected to.
-    :param by_name: one port serves all brokers: which is meant is told by the name that the client asks for in TLS (SNI).
+    :param by_name: one port serves all brokers: which is meant is known by the name that the client asks for in TLS (SNI).
     :raises TapError: when these do not fit together.
     """
 
@@ -100,7 +100,7 @@ class StandIn:
 
     @property
     def lowered(self) -> list[str]:
-        """The APIs of which brokers speak newer versions than clients are offered."""
+        """The APIs of which brokers support newer versions than clients are offered."""
         found = []
         for key, (last, offered) in sorted(self.stats.lowered.items()):
             name = LAYOUTS[key].name.removesuffix("Response")
@@ -128,7 +128,7 @@ class StandIn:
 class FirstRequest:
     """The requests of a connection, of which only the first can change: an ApiVersions of a version that this release does not know.
 
-    A broker that speaks it would answer in that version. It is asked for one that no broker speaks instead, and so names those that it
+    A broker that supports it would answer in that version. It is asked for one that no broker supports instead, and so names those that it
     does, whereupon the client asks again.
     """
 

@@ -155,7 +155,7 @@ class Walk:
 
     :param size: the answer's size.
     :param translate: node id, host and port of a broker → the host and port to put in place of it.
-    :param lowered: told API key, the broker's last version and the one that is offered instead, -1 for none.
+    :param lowered: called with API key, the broker's last version and the one that is offered instead, -1 for none.
     :raises UnrewritableError: as do ``feed`` and ``translate``.
     """
 
@@ -301,7 +301,7 @@ class Walk:
     def _versions_steps(self, version: int) -> Steps:
         yield -4
         if int.from_bytes((yield 2), "big", signed=True) == _UNSUPPORTED_VERSION:
-            version = 0  # how a broker answers a version that it does not speak
+            version = 0  # how a broker answers a version that it does not support
         elif version not in LAYOUTS[API_VERSIONS].versions:
             raise _unknown_version(LAYOUTS[API_VERSIONS], version)
         flexible = version in LAYOUTS[API_VERSIONS].flexible
@@ -373,7 +373,7 @@ def _varint(value: int) -> bytes:
 
 
 def _without_elements(size: int, tags: int) -> bytes:
-    """An empty array and the beginning of the tag section behind it, with a tagged field that nobody knows, in as many bytes as asked."""
+    """An empty array and the beginning of the tag section behind it, with a tagged field that is not known, in as many bytes as asked."""
     begin = b"\x01" + _varint(tags + 1)
     for tag in _UNKNOWN_TAGS:
         for width in (1, 2, 3, 4):
