@@ -62,7 +62,7 @@ class _Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands: Any = dict.fromkeys(_COMMANDS)  # by which a mistyped one is told what may be meant
+        self.commands: Any = dict.fromkeys(_COMMANDS)  # so that a mistyped one names what may be meant
         self._of_name: Callable[[str], Any] = _imported
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002

@@ -193,15 +193,15 @@ def _sample(*, hostile: bool) -> Finding:
         false_alarms="",
     )
     cluster = "" if hostile else "sample"
-    nobody = rule.finding(subject="", cluster=cluster, group=name, opened_at_us=0, at_us=0, summary=name, observed=name)
+    without_client = rule.finding(subject="", cluster=cluster, group=name, opened_at_us=0, at_us=0, summary=name, observed=name)
     somebody = replace(
-        nobody,
+        without_client,
         generation=1,
         member_id=name,
         client_address="127.0.0.1",
         evidence=(Evidence(0, 0, "c", 0, 0, "Heartbeat v4 request"),),
     )
-    return replace(nobody if hostile else somebody, group_type="classic", incarnation=1, client_id=name)
+    return replace(without_client if hostile else somebody, group_type="classic", incarnation=1, client_id=name)
 
 
 _NOTHING: Final[dict[str, Any]] = dict.fromkeys(_sample(hostile=True).as_json())

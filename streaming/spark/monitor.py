@@ -183,13 +183,13 @@ class Monitor:
                 if started.wait(_SAY_STARTING_EVERY_S):
                     break
 
-        speaker = threading.Thread(target=say, name="starting")
-        speaker.start()
+        starting_notice = threading.Thread(target=say, name="starting")
+        starting_notice.start()
         try:
             yield
         finally:
             started.set()
-            speaker.join()
+            starting_notice.join()
 
     def _say_starting(self) -> None:
         """Write to the status topic that the monitor starts: a slow start would look like a dead monitor."""

@@ -77,7 +77,7 @@ class TraceSender:
         self._positions = dict(positions)
         self._tell = tell
         self._jitter = jitter
-        self._said_refusal = ""
+        self._last_refusal = ""
 
     def run(self, stop: threading.Event) -> None:
         """Send what comes until ``stop`` is set."""
@@ -203,8 +203,8 @@ class TraceSender:
             self._refuse(f"{self._where} did not take {partial.rejected_spans} spans: {on_one_line(partial.error_message)}")
 
     def _refuse(self, sentence: str) -> None:
-        if sentence != self._said_refusal:
-            self._said_refusal = sentence
+        if sentence != self._last_refusal:
+            self._last_refusal = sentence
             self._tell(f"{NAME}: {sentence}")
 
 

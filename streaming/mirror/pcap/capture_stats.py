@@ -51,7 +51,7 @@ class CaptureStats:
         return self.brokers.total()
 
     def connection_began(self, first: bytes) -> None:
-        """Note the first bytes of a connection that does not speak Kafka, or whose broker the operator named by its port."""
+        """Note the first bytes of a connection that is not Kafka's, or whose broker the operator named by its port."""
         self.encrypted += first.startswith(_TLS_RECORDS)
 
     def why_nothing(self, ports: Collection[int] = (), causes: Mapping[str, int] = MappingProxyType({})) -> str | None:

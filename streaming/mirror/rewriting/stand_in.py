@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ID: Final = "{id}"
-_UNSPEAKABLE: Final = 0x7FFF  # a version of ApiVersions that no broker supports
+_UNSUPPORTED: Final = 0x7FFF  # a version of ApiVersions that no broker supports
 
 SIGNS_THE_HOST: Final = {
     "GSSAPI": "its tickets are for the broker's host name: the brokers' keytabs need a principal for the tap's name, too",
@@ -148,5 +148,5 @@ class FirstRequest:
         self._held = None
         key, version = int.from_bytes(held[4:6], "big"), int.from_bytes(held[6:8], "big", signed=True)
         if key == API_VERSIONS and version > KNOWN[API_VERSIONS].last:
-            return held[:6] + _UNSPEAKABLE.to_bytes(2, "big") + held[8:]
+            return held[:6] + _UNSUPPORTED.to_bytes(2, "big") + held[8:]
         return held
