@@ -95,11 +95,9 @@ def _zombie(run: _Run) -> None:
     zombie, offset = run.member.as_of(old), 0
     while not run.pause():
         offset += 1
-        answers = {"heartbeat": zombie.heartbeat(), "commit": zombie.commit(0, offset)}
-        event = (
-            "refused" if set(answers.values()) == {ILLEGAL_GENERATION} else "accepted" if NONE in answers.values() else "answered"
-        )
-        tell(event, generation=old, **answers)
+        codes = {"heartbeat": zombie.heartbeat(), "commit": zombie.commit(0, offset)}
+        event = "refused" if set(codes.values()) == {ILLEGAL_GENERATION} else "accepted" if NONE in codes.values() else "answered"
+        tell(event, generation=old, **codes)
     run.member.leave()
 
 

@@ -100,9 +100,7 @@ def names(finding: Json, client_id: str) -> bool:
 
 def about_group(group: str, observations: Iterable[Observation]) -> list[Json]:
     """Return the newest state of each finding about a group."""
-    newest = {
-        observation.finding["id"]: observation.finding for observation in observations if observation.finding["group"] == group
-    }
+    newest = {one.finding["id"]: one.finding for one in observations if one.finding["group"] == group}
     return list(newest.values())
 
 

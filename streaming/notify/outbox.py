@@ -44,19 +44,17 @@ class Policy(NamedTuple):
     keep_s: float = 0.0
     """Minimum time between sending a finding as open and as resolved. If set, a finding that is resolved unsent is first sent as open."""
 
-    def passes(self, observed: ObservedFinding) -> bool:
+    def passes(self, newest: ObservedFinding) -> bool:
         """Return True if the receiver's filters accept the finding."""
         chosen = self.filter
-        if observed.severity.rank < chosen.minimum_severity.rank or matches(observed.finding["rule"], chosen.deny_rules):
+        if newest.severity.rank < chosen.minimum_severity.rank or matches(newest.finding["rule"], chosen.deny_rules):
             return False
         # A finding without a group is about the monitor itself: group filters must not drop it.
-        return not observed.group or (
-            matches(observed.group, chosen.allow_groups) and not matches(observed.group, chosen.deny_groups)
-        )
+        return not newest.group or (matches(newest.group, chosen.allow_groups) and not matches(newest.group, chosen.deny_groups))
 
-    def held_until(self, observed: ObservedFinding, at_s: float, now_s: float) -> float:
+    def held_until(self, newest: ObservedFinding, at_s: float, now_s: float) -> float:
         """Return when maintenance no longer delays an event at ``at_s``; the capture's clock may be ahead of the local clock."""
-        return held_until(self.windows, observed.group, min(at_s, now_s), now_s)
+        return held_until(self.windows, newest.group, min(at_s, now_s), now_s)
 
 
 class DueNotification(NamedTuple):
@@ -211,46 +209,42 @@ class Outbox:
         due = self._new(newest, entry.first_s, now_s) if sent is None else self._known(newest, sent, now_s)
         return None if due is None or due.notice.key == entry.refused else due
 
-    def _new(self, observed: ObservedFinding | None, first_s: float, now_s: float) -> DueNotification | None:
-        if observed is None or not self._policy.passes(observed):
+    def _new(self, newest: ObservedFinding | None, first_s: float, now_s: float) -> DueNotification | None:
+        if newest is None or not self._policy.passes(newest):
             return None
-        wait_s = self._policy.patience.of(observed.severity)
-        if not observed.is_over:
+        wait_s = self._policy.patience.of(newest.severity)
+        if not newest.is_over:
             return DueNotification(
-                Notification(Event.OPEN, observed.finding),
-                max(first_s + wait_s, self._policy.held_until(observed, observed.opened_s, now_s)),
+                Notification(Event.OPEN, newest.finding),
+                max(first_s + wait_s, self._policy.held_until(newest, newest.opened_s, now_s)),
             )
-        if not self._is_news(observed) or observed.lasted_s < wait_s or self._ended_in_maintenance(observed):
+        if not self._is_news(newest) or newest.lasted_s < wait_s or self._ended_in_maintenance(newest):
             return None
-        return DueNotification(
-            Notification(Event.OPEN if self._policy.keep_s else Event.OVER, observed.finding), observed.written_s
-        )
+        return DueNotification(Notification(Event.OPEN if self._policy.keep_s else Event.OVER, newest.finding), newest.written_s)
 
-    def _known(self, observed: ObservedFinding | None, delivered: Delivered, now_s: float) -> DueNotification | None:
-        if delivered.is_over:
+    def _known(self, newest: ObservedFinding | None, sent: Delivered, now_s: float) -> DueNotification | None:
+        if sent.is_over:
             return None
-        keep_until_s = delivered.first_s + self._policy.keep_s
-        if observed is None:
-            gone = Notification(Event.RESOLVED, delivered.finding, delivered.finding, "it is no longer in the findings topic")
+        keep_until_s = sent.first_s + self._policy.keep_s
+        if newest is None:
+            gone = Notification(Event.RESOLVED, sent.finding, sent.finding, "it is no longer in the findings topic")
             return DueNotification(gone, keep_until_s)
-        if observed.is_over:
-            return DueNotification(
-                Notification(Event.RESOLVED, observed.finding, delivered.finding), max(observed.written_s, keep_until_s)
-            )
-        if not self._policy.passes(observed):
+        if newest.is_over:
+            return DueNotification(Notification(Event.RESOLVED, newest.finding, sent.finding), max(newest.written_s, keep_until_s))
+        if not self._policy.passes(newest):
             reason = "it no longer matches this receiver's filters (severity, groups, rules)"
-            return DueNotification(Notification(Event.RESOLVED, observed.finding, delivered.finding, reason), observed.written_s)
-        if observed.severity is not delivered.severity:
-            due_s = max(observed.written_s, self._policy.held_until(observed, observed.updated_s, now_s))
-            return DueNotification(Notification(Event.SEVERITY, observed.finding, delivered.finding), due_s)
+            return DueNotification(Notification(Event.RESOLVED, newest.finding, sent.finding, reason), newest.written_s)
+        if newest.severity is not sent.severity:
+            due_s = max(newest.written_s, self._policy.held_until(newest, newest.updated_s, now_s))
+            return DueNotification(Notification(Event.SEVERITY, newest.finding, sent.finding), due_s)
         return None
 
-    def _is_news(self, observed: ObservedFinding) -> bool:
-        return observed.partition == OWN or observed.offset >= self._positions.get(observed.partition, 0)
+    def _is_news(self, newest: ObservedFinding) -> bool:
+        return newest.partition == OWN or newest.offset >= self._positions.get(newest.partition, 0)
 
-    def _ended_in_maintenance(self, observed: ObservedFinding) -> bool:
-        ended_s = observed.resolved_s if observed.resolved_s is not None else observed.updated_s
-        return self._policy.held_until(observed, observed.opened_s, ended_s) > ended_s
+    def _ended_in_maintenance(self, newest: ObservedFinding) -> bool:
+        ended_s = newest.resolved_s if newest.resolved_s is not None else newest.updated_s
+        return self._policy.held_until(newest, newest.opened_s, ended_s) > ended_s
 
     def _forget_if_over(self, name: str) -> None:
         entry = self._entries.get(name)
