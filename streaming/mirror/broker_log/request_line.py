@@ -184,7 +184,17 @@ def _unread(line: bytes) -> Unread | None:
         return None
     time = time_in(text[max(0, at - _PREFIX_AT_MOST) : at])
     named = _GROUP_IN.search(text, key.end())
-    return Unread(0 if time is None else time.at_us, () if named is None else (str(json.loads(named[1])),))
+    return Unread(0 if time is None else time.at_us, () if named is None else _group_of(named[1]))
+
+
+def _group_of(text: str) -> tuple[str, ...]:
+    """Return the group that a JSON string names; nothing if it is no name that a group can have."""
+    try:
+        group: str = json.loads(text)
+        group.encode()
+    except ValueError:
+        return ()
+    return (group,)
 
 
 def _of_coordinator(line: bytes) -> CoordinatorLine | None:

@@ -491,8 +491,17 @@ class TestUnreadLines:
             (request_line(JOIN, JOINED, over_ms=500)[:150] + b"\n", None),
             (heartbeat(500, correlation_id=2**31), "billing"),
             (heartbeat(500).replace(b"billing", b'bil\\"ling').replace(b'"connection"', b'"', 1), 'bil"ling'),
+            (heartbeat(500).replace(b"billing", b"bil\x00ling").replace(b'"connection"', b'"', 1), None),
+            (heartbeat(500).replace(b"billing", b"bil\\ud800").replace(b'"connection"', b'"', 1), None),
         ],
-        ids=["cut behind the group", "cut before the group", "contradicts itself", "a group with a quote"],
+        ids=[
+            "cut behind the group",
+            "cut before the group",
+            "contradicts itself",
+            "a group with a quote",
+            "control",
+            "half a pair",
+        ],
     )
     def test_it_is_a_gap_at_its_time(self, line, group):
         found = Read(heartbeat(0) + line + heartbeat(1_000))
