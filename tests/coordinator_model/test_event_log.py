@@ -12,7 +12,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.event_log import READ, EventLog
 from coordinator_model.events import GroupEvent, MemberEvent, SightLost, event_of
 from coordinator_model.finding import iso_utc
-from streaming.published.sentences import told
+from streaming.published.sentences import event_text
 from streaming.replay.timeline import Timeline
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import ASSIGNED, MS, START_US, Client, Conversation
@@ -164,7 +164,7 @@ def test_a_hot_loop_of_one_client_is_a_handful_of_events(*, restarts: bool) -> N
 def test_a_folded_event_says_in_words_how_often_and_since_when() -> None:
     event = joined(START_US, new=False)
     folded = replace(event, count=5_750, since_us=START_US - 9 * S)
-    assert told(folded, several=False) == "asks to join, and waits for the others, 5,750 times since 22:13:11"
+    assert event_text(folded, several=False) == "asks to join, and waits for the others, 5,750 times since 22:13:11"
     lines: list[Any] = []
     timeline = Timeline(lines.append)
     timeline.event(event)

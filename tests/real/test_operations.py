@@ -228,7 +228,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], str]:
             try:
                 records(session, option)
             except Exception as error:  # whatever Spark raises
-                assert option in spark.said_by(error)  # noqa: PT017 - the others must not raise
+                assert option in spark.text_of(error)  # noqa: PT017 - the others must not raise
                 refused.add(option)
         options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": TOPIC, "kafka.auto.offset.reset": "earliest"}
         rows = session.readStream.format("kafka").options(**options).load()

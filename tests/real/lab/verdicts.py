@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coordinator_model.finding import Finding, Severity
 from coordinator_model.settings import Settings
-from streaming.demo.verdicts import ExpectedFinding, Sighting, Truth, Verdict, judge
+from streaming.demo.verdicts import ExpectedFinding, Observation, Truth, Verdict, judge
 from tests.real.lab.cluster import Site
 from tests.real.lab.monitor import Monitor
 from tests.real.lab.scene import Lies, Scene
@@ -115,9 +115,9 @@ def _try(site: Site, monitor: Monitor, lies: Lies, violation: Violation, group: 
     return Case(violation, final, _besides(monitor, group, violation.rule), failure)
 
 
-def _sightings(monitor: Monitor, group: str) -> list[Sighting]:
+def _sightings(monitor: Monitor, group: str) -> list[Observation]:
     return [
-        Sighting(said.finding.as_json(), said.at_us)
+        Observation(said.finding.as_json(), said.at_us)
         for states in monitor.findings().values()
         for said in states
         if said.finding.group == group

@@ -565,9 +565,9 @@ class TestCollectors:
             log = "".join(json.dumps({"log": part, "stream": "stdout"}, separators=(",", ":")) + "\n" for part in parts)
         scanner, clock, reader = Scanner(Counter()), FileClock(), RequestLogReader((found := []).append)
         for at in range(0, len(log), size):
-            for told in reader.told_by(scanner.feed(log[at : at + size].encode()), clock):
+            for told in reader.entries_of(scanner.feed(log[at : at + size].encode()), clock):
                 reader.take(told)
-        for told in reader.told_by(scanner.finish(), clock):
+        for told in reader.entries_of(scanner.finish(), clock):
             reader.take(told)
         reader.finish()
         assert [record.api_key for record in found if record.kind is Kind.RESPONSE] == [12, 12, 12]
