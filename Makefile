@@ -36,7 +36,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --dist loadfile -m "not long and not exhaustive"
 
 .PHONY: test test-all quick
-test: setup ## Run the tests (PYTHON=python3.13 with that Python); ten minutes on two cores
+test: setup ## Run the tests (PYTHON=python3.13 with that Python); twelve minutes on two cores
 	@$(SAMPLE) $(ARGS)
 
 test-all: setup ## The same with all cases, and short runs of the laboratory and of the kills, as CI does
