@@ -34,7 +34,8 @@ def test_a_worker_with_another_config_topic_is_R_27(tmp_path):
         second = Worker(tmp_path, 2, seen.front, group=GROUP, configs="others")
         with running(first, second):
             finding = wait_for(lambda: found(seen.monitor, "R-27"), "R-27 speaks")
-            assert (finding.severity, finding.blame, finding.status) == (Severity.ERROR, Blame.CONFIG, Status.OPEN)
+            assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.CONFIG)
+            assert finding.status is not Status.RESOLVED  # it may have recurred before it is looked at
             assert f"{second.url}/ (worker-2 at 127.0.0.1)" in finding.summary
             assert first.url not in finding.summary
 
