@@ -206,9 +206,9 @@ _SENTENCE_AT_MOST: Final = 4096
 """Characters. What comes behind them is further members; a longer text that somebody made up would keep the patterns busy."""
 
 
-def names_its_logger(text: str) -> bool:
+def names_its_logger(line: bytes) -> bool:
     """Return True if a line ends as Kafka's own pattern ends it, by the name of its logger: one that is cut does not."""
-    return _LOGGER.search(text[-_LOGGER_AT_MOST:]) is not None
+    return _LOGGER.search(line[-_LOGGER_AT_MOST:].decode("utf-8", "replace")) is not None
 
 
 def coordinator_line(text: str, time: LogTime) -> CoordinatorLine | None:

@@ -95,7 +95,7 @@ class RequestLogReader:
         self._may_wait: dict[LoggedConnection, tuple[int, str]] = {}  # since when a request may wait unseen, of which member
         # Of each member the exchanges that are not written yet, on whichever connection: when one came, and whether its sender is settled.
         self._of_members: dict[str, list[tuple[int, bool]]] = {}
-        self._asked = 0  # requests that are entry, and whose responses are not
+        self._asked = 0  # requests that are written, and whose responses are not
         self._next_tick_us = 0
 
     def read(self, logs: Sequence[Iterator[LogEntry]]) -> None:
@@ -110,10 +110,10 @@ class RequestLogReader:
             if entry.at_us != at_us:
                 at_us = entry.at_us
                 met.clear()
-            if isinstance(entry, Logged) and entry in met:
-                self.counts["lines that stand in two of the files, and count once"] += 1
-                continue
             if isinstance(entry, Logged):
+                if entry in met:
+                    self.counts["lines that stand in two of the files, and count once"] += 1
+                    continue
                 met.add(entry)
             yield entry
 

@@ -155,7 +155,7 @@ class RequestLines:
 
     def _of_coordinator(self, line: bytes) -> CoordinatorLine | None:
         entry = _of_coordinator(line)
-        if names_its_logger(line.decode("utf-8", "replace").rstrip()):
+        if names_its_logger(line):
             self._ended += 1
         elif entry is None:
             self._unended += 1
