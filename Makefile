@@ -33,14 +33,14 @@ demo: setup ## Start a real Kafka, inject faults into its groups, and show which
 export PYTHONDONTWRITEBYTECODE :=
 
 # Of what is tried with random input, a sample; see tests/samples.py.
-SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --dist loadfile -m "not long and not exhaustive"
+SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --max-worker-restart 0 --dist loadfile -m "not long and not exhaustive"
 
 .PHONY: test test-all quick
 test: setup ## Run the tests (PYTHON=python3.13 with that Python); twelve minutes on two cores
 	@$(SAMPLE) $(ARGS)
 
 test-all: setup ## The same with all cases, and short runs of the laboratory and of the kills, as CI does
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not lab" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --max-worker-restart 0 --dist loadfile -m "not lab" $(ARGS)
 
 quick: .venv/.tools ## The tests of the model alone, without Java and Spark, in two minutes
 	@$(SAMPLE) tests/coordinator_model tests/test_golden.py tests/test_layers.py $(ARGS)

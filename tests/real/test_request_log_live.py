@@ -11,10 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ResourceType
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
@@ -40,22 +39,25 @@ class Member:
         self.polls = threading.Event()
         self.polls.set()
         self.ended = threading.Event()
-        self.assigned: list[Any] = []
+        self.assigned: list[TopicPartition] = []
         settings = {"group.id": GROUP, "client.id": f"{user}-1", "session.timeout.ms": 6_000, "max.poll.interval.ms": MAX_POLL_MS}
         self._consumer = Consumer({**cluster.add_user(user), **settings, "heartbeat.interval.ms": 1_000})
         for kind, name in ((ResourceType.TOPIC, TOPIC), (ResourceType.GROUP, GROUP)):
             cluster.grant(user, "read", kind, name)
-        self._thread = threading.Thread(target=self._run, name=user)
+        self._thread = threading.Thread(target=self._run, name=user, daemon=True)
 
     def start(self) -> None:
-        self._consumer.subscribe([TOPIC])
+        def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
+            self.assigned = partitions
+
+        # Not assignment(): it keeps the interpreter's lock while it waits for librdkafka's thread.
+        self._consumer.subscribe([TOPIC], on_assign=assigned)
         self._thread.start()
 
     def _run(self) -> None:
         while not self.ended.is_set():
             if self.polls.is_set():
                 self._consumer.poll(0.1)
-                self.assigned = self._consumer.assignment()
             else:
                 time.sleep(0.1)
         self._consumer.close()
@@ -63,7 +65,8 @@ class Member:
     def end(self) -> None:
         self.ended.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(60)
+            assert not self._thread.is_alive(), f"the consumer of {self.user} does not close"
 
 
 @pytest.fixture(scope="module")
