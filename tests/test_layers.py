@@ -93,7 +93,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "published": {"kafka"},
     "sinks": {"config", "kafka", "published"},
     "mirror": {"kafka"},
-    "replay": {"kafka", "mirror", "published"},
+    "engine": {"mirror", "published"},
+    "replay": {"kafka", "published"},
     "terminal": {"published", "replay"},
 }
 """Packages of ``streaming`` that others stand on, and what they stand on themselves."""

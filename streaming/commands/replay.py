@@ -24,6 +24,7 @@ from streaming.commands.capture_files import FIRST_BYTES, STDIN, ReplayError, ca
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_json, stderr, stdout
+from streaming.engine.engine import Engine
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.broker_log.history import CoordinatorHistory
@@ -35,7 +36,6 @@ from streaming.mirror.pcap.files import CaptureError, Source
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
 from streaming.published.wire_text import visible
-from streaming.replay.engine import ReplayEngine
 from streaming.replay.report import ReplayReport, print_finding, print_line
 from streaming.replay.timeline import Timeline
 
@@ -165,7 +165,7 @@ class ReplaySession:
         self._seen = seen
         self._settings = settings
         self._complain = complain
-        self._offline: ReplayEngine | None = None
+        self._offline: Engine | None = None
         self._reader: CaptureReader | RequestLogReader | None = None
         self._story: CoordinatorHistory | None = None  # of a log
         self._happened: list[GroupEvent] = []  # its events
@@ -245,8 +245,8 @@ class ReplaySession:
         seconds = (story.last_us - story.first_us) / 1_000_000
         yield f"{counted(story.lines, 'line')} of coordinators about {counted(len(story.groups), 'group')} in {seconds:,.0f} s"
 
-    def _model(self, topic: str) -> ReplayEngine:
-        return ReplayEngine(
+    def _model(self, topic: str) -> Engine:
+        return Engine(
             topic=topic,
             settings=self._settings,
             found=self._shown.finding,
@@ -354,7 +354,7 @@ class _Json:
         return self._worst
 
 
-def _notes_of_all(offline: ReplayEngine) -> Iterator[str]:
+def _notes_of_all(offline: Engine) -> Iterator[str]:
     counters = offline.counters
     seconds = (offline.last_us - offline.first_us) / 1_000_000
     since = f", from {iso_utc(offline.first_us)[:19].replace('T', ' ')} UTC on" if offline.first_us else ""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_model.finding import Severity, Status, finding_id
 from coordinator_model.rules.observation import V_03, V_05
+from streaming.engine.mirror_silence import whole_topic
 from streaming.notify.notification import ObservedFinding, iso, made_here
-from streaming.spark.mirror_silence import whole_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.wire import API_NAMES
+from streaming.engine.own_findings import Standing
 from streaming.quality.frame_rows import Describer, FrameRow, to_frame
 from streaming.quality.suite import FAMILY, Expected, load
 from streaming.quality.validation import Outcome, Validator
-from streaming.spark.driver_findings import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

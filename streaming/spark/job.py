@@ -12,7 +12,7 @@ environment, though, so each lane names itself in its own: in a pool of one, the
 checkpoint pins the number of lanes*: under another, a partition would find the offsets and the state of others.
 
 There is no timeout in the queries. A processing-time timeout fires only together with data, or else spins empty batches for ever; so it
-would be late in the one case that it is for, a mirror that is dead altogether. ``streaming.spark.mirror_silence`` watches for that.
+would be late in the one case that it is for, a mirror that is dead altogether. ``streaming.engine.mirror_silence`` watches for that.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from coordinator_model.settings import Settings
     from streaming.config.settings import MonitorConfig
-    from streaming.spark.intake import Model
+    from streaming.engine.intake import Model
 
 _LANE: Final = "REBALANCE_LANE"
 """Environment variable of a lane's Python workers. No code reads it; the module's docstring says why it is set."""

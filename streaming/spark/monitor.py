@@ -13,16 +13,16 @@ from py4j.protocol import Py4JError
 
 from coordinator_model.coordinator import Coordinator
 from streaming.config.spark import is_submitted
+from streaming.engine.mirror_silence import SilenceWatch, subjects
+from streaming.engine.own_findings import Standing
 from streaming.kafka.mirror_watch import MirrorWatch
 from streaming.kafka.topics import newest_record_us
 from streaming.quality.process import QualityProcess
 from streaming.quality.query import start as start_quality
 from streaming.sinks.findings import FindingsWriter
 from streaming.spark import checkpoint, job, jvm
-from streaming.spark.driver_findings import Standing
 from streaming.spark.hadoop import HadoopPath
 from streaming.spark.lease import Lease
-from streaming.spark.mirror_silence import SilenceWatch, subjects
 from streaming.spark.supervisor import JVM_ENDS_WITHIN_S, Supervisor
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from streaming.config.settings import MonitorConfig
+    from streaming.engine.intake import Model
     from streaming.kafka.topics import Mirror
-    from streaming.spark.intake import Model
     from streaming.spark.supervisor import QueryProgress
 
 _PROGRESS_EVERY_S: Final = 1.0

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Kind
+from streaming.engine.intake import take_in
 from streaming.gc_tuning import keep_collections_short
-from streaming.spark.intake import take_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
     from coordinator_model.settings import Settings
-    from streaming.spark.intake import MirrorRow, Model, Taken
+    from streaming.engine.intake import MirrorRow, Model, Taken
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
 STATE_SCHEMA: Final = "snapshots binary"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from coordinator_model.events import GroupEvent
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
-    from streaming.spark.intake import GroupRow
+    from streaming.engine.intake import GroupRow
 
 MARK: Final = "breach"
 """Client id by which the empty model knows an answer that makes a finding."""

@@ -34,7 +34,7 @@ from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
 from streaming.demo.broker import HOST, Broker, free_port, guard
-from streaming.replay.engine import ReplayEngine
+from streaming.engine.engine import Engine
 from tests.bench.tap import wait_for_port
 from tests.certificates import Authority
 from tests.conformance.driver import Driver
@@ -307,7 +307,7 @@ def live_through(libraries: Sequence[Library], way: Way, folder: Path) -> tuple[
 def found_in(records: Sequence[MirrorRecord]) -> list[str]:
     """Severity, rule and group of each finding about what a tap has mirrored."""
     newest: dict[str, Finding] = {}
-    engine = ReplayEngine(topic="rebalance-mirror", settings=Settings(), found=lambda finding: newest.update({finding.id: finding}))
+    engine = Engine(topic="rebalance-mirror", settings=Settings(), found=lambda finding: newest.update({finding.id: finding}))
     for record in records:
         engine.recorded(record)
     engine.finish()

@@ -18,9 +18,9 @@ from streaming.demo.processes import Processes
 from streaming.demo.scenarios import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scene, Stage
 from streaming.demo.screen_state import ScreenState
 from streaming.demo.verdicts import Observation, Truth, judge
+from streaming.engine.engine import Engine
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.pcap.files import opened
-from streaming.replay.engine import ReplayEngine
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -33,7 +33,7 @@ SETTINGS = Settings(group_initial_rebalance_delay_ms=DELAY_MS)
 def findings_in(log: Path) -> list[Finding]:
     """Each state of each finding, oldest first."""
     found: list[Finding] = []
-    engine = ReplayEngine(topic="log", settings=SETTINGS, found=found.append)
+    engine = Engine(topic="log", settings=SETTINGS, found=found.append)
     reader = RequestLogReader(engine.recorded)
     reader.read([reader.entries_in(opened(log.open("rb")), pytest.fail)])
     reader.finish()

@@ -13,13 +13,13 @@ from test_mirror_cli import _dumpcap
 from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Finding
 from streaming.demo import broker as demo_broker
+from streaming.engine.engine import Engine
 from streaming.mirror.broker_log.history import CoordinatorHistory
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.captures import captured
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import opened
 from streaming.mirror.record_file import records
-from streaming.replay.engine import ReplayEngine
 from tests.real.lab.cluster import Site
 from tests.real.lab.laboratory import SETTINGS
 from tests.real.lab.short_run import short_run
@@ -61,8 +61,8 @@ class Run(NamedTuple):
     lied_to: frozenset[str]
 
 
-def engine(told: Told) -> ReplayEngine:
-    return ReplayEngine(topic="lab", settings=SETTINGS, found=told.findings.append, happened=told.events.append)
+def engine(told: Told) -> Engine:
+    return Engine(topic="lab", settings=SETTINGS, found=told.findings.append, happened=told.events.append)
 
 
 def of_tap(recording: Path) -> Told:

@@ -24,12 +24,12 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_envelope, pack_loss
 from coordinator_model.wire.recording import MAGIC, pack_record
 from streaming.cli import app
+from streaming.engine.engine import Engine
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.record_file import RecordFile
 from streaming.published.finding_json import microseconds
-from streaming.replay.engine import ReplayEngine
 from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
 from tests.golden import transcript
 from tests.processes import started
@@ -528,7 +528,7 @@ class TestPipes:
 
 
 def test_an_interruption_leaves_no_gap_in_the_numbers(healthy, monkeypatch):
-    recorded, finish = ReplayEngine.recorded, CaptureReader.finish
+    recorded, finish = Engine.recorded, CaptureReader.finish
     taken: list[int] = []
     goes_on: list[int] = []
 
@@ -538,7 +538,7 @@ def test_an_interruption_leaves_no_gap_in_the_numbers(healthy, monkeypatch):
         taken.append(record.offset)
         recorded(offline, record)
 
-    monkeypatch.setattr(ReplayEngine, "recorded", interrupted)
+    monkeypatch.setattr(Engine, "recorded", interrupted)
     monkeypatch.setattr(CaptureReader, "finish", lambda reader: goes_on.append(reader.next_offset) or finish(reader))
     result = invoke("--format", "json", healthy)
     assert goes_on == [taken[-1] + 1], "or the records of connections that end later would stand behind a gap of the mirror"

@@ -12,9 +12,9 @@ from zlib import crc32
 import pytest
 
 from coordinator_model.finding import Finding, Severity
+from streaming.engine.engine import Engine
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.pcap.files import opened
-from streaming.replay.engine import ReplayEngine
 from tests.golden.transcript import SETTINGS, names, read
 from tests.samples import sampled
 from tests.streaming.mirror.request_log_lines import lines_of
@@ -25,7 +25,7 @@ GRAVE = {Severity.ERROR, Severity.CRITICAL}
 def grave(log: list[bytes]) -> tuple[set[tuple[str, str, str | None]], RequestLogReader]:
     """Rule, group and member of what is found at error or above, with the reader that read the log."""
     found: dict[str, Finding] = {}
-    engine = ReplayEngine(topic="log", settings=SETTINGS, found=lambda finding: found.update({finding.id: finding}))
+    engine = Engine(topic="log", settings=SETTINGS, found=lambda finding: found.update({finding.id: finding}))
     reader = RequestLogReader(engine.recorded)
     reader.read([reader.entries_in(opened(io.BytesIO(b"".join(log))), pytest.fail)])
     reader.finish()

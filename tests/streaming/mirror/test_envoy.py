@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from coordinator_model import wire
 from coordinator_model.finding import Finding
 from coordinator_model.wire.record import Kind, MirrorRecord
+from streaming.engine.engine import Engine
 from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.envoy import CUT
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import opened
-from streaming.replay.engine import ReplayEngine
 from tests.golden import transcript
 from tests.streaming.mirror import wires
 from tests.streaming.mirror.trace_wrapper import Connections, as_json, binary, delimited
@@ -205,7 +205,7 @@ class TestByEnvoyItself:
 
 def findings_of(*captures: bytes) -> list[tuple]:
     found: list[Finding] = []
-    engine = ReplayEngine(topic="capture", settings=transcript.SETTINGS, found=found.append)
+    engine = Engine(topic="capture", settings=transcript.SETTINGS, found=found.append)
     reader = CaptureReader(engine.captured)
     reader.read(in_order([captured(opened(io.BytesIO(capture)), pytest.fail) for capture in captures]))
     reader.finish()

@@ -18,13 +18,13 @@ from coordinator_model import wire
 from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Cause, Kind, MirrorRecord, unpack_loss, unpack_topics
+from streaming.engine.engine import Engine
 from streaming.mirror.broker_log import scan
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import Scanner, is_broker_log
 from streaming.mirror.broker_log.times import FileClock
 from streaming.mirror.pcap.files import opened
 from streaming.mirror.record_file import records
-from streaming.replay.engine import ReplayEngine
 from tests.streaming.mirror.request_log_lines import BASE_S, BY_BROKERS, HEARTBEAT, RELEASES, heartbeat, request_line
 
 ELSEWHERE = "10.0.0.1:9092-10.0.0.8:4-0-2"
@@ -58,7 +58,7 @@ class Read:
 
 def findings(found: list[MirrorRecord]) -> Counter[tuple]:
     told: dict[str, Finding] = {}
-    engine = ReplayEngine(topic="log", settings=Settings(), found=lambda finding: told.update({finding.id: finding}))
+    engine = Engine(topic="log", settings=Settings(), found=lambda finding: told.update({finding.id: finding}))
     for record in found:
         engine.recorded(record)
     engine.finish()

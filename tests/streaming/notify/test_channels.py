@@ -305,8 +305,8 @@ def test_what_is_no_status_of_this_mirror_is_no_sign_of_life(value):
 
 def test_a_silent_mirror_is_told_by_the_monitor_and_not_again_as_a_stalled_monitor():
     from coordinator_model.rules.observation import V_03
-    from streaming.spark.driver_findings import Standing
-    from streaming.spark.mirror_silence import subjects, whole_topic
+    from streaming.engine.mirror_silence import subjects, whole_topic
+    from streaming.engine.own_findings import Standing
 
     standing = Standing("prod", [], subjects("mirror", 1))
     silent = standing.report(V_03, whole_topic("mirror"), at_us=1_700_000_000_123_457, summary="silent", observed="nothing")

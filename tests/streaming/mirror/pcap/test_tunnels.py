@@ -19,10 +19,10 @@ from scapy.packet import Packet, Raw
 
 from coordinator_model.finding import Finding
 from coordinator_model.wire.record import Kind, MirrorRecord
+from streaming.engine.engine import Engine
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.pcap.tunnels import unwrap
-from streaming.replay.engine import ReplayEngine
 from tests.golden import transcript
 from tests.streaming.mirror.wires import Connection, Segment, captured, pcap
 
@@ -191,7 +191,7 @@ def test_nothing_that_is_broken_raises(name, data):
 
 def findings_of(capture: bytes) -> list[tuple]:
     found: list[Finding] = []
-    engine = ReplayEngine(topic="capture", settings=transcript.SETTINGS, found=found.append)
+    engine = Engine(topic="capture", settings=transcript.SETTINGS, found=found.append)
     reader = CaptureReader(engine.captured)
     reader.read(packets(opened(io.BytesIO(capture)), lambda _: None))
     reader.finish()

@@ -36,7 +36,7 @@ class _Partition:
     next_look_us: int = 0
 
 
-class ReplayEngine:
+class Engine:
     """Models of all partitions of a mirror topic.
 
     :param found: takes each finding as it opens, changes or is resolved.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from coordinator_model.finding import Finding
-    from streaming.spark.driver_findings import Standing, Subject
+    from streaming.engine.own_findings import Standing, Subject
 
 
 @dataclass(slots=True)

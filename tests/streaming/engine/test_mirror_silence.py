@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model.finding import Status
-from streaming.spark.driver_findings import Standing
-from streaming.spark.mirror_silence import SilenceWatch, one_partition, subjects, whole_topic
+from streaming.engine.mirror_silence import SilenceWatch, one_partition, subjects, whole_topic
+from streaming.engine.own_findings import Standing
 
 SECOND = 1_000_000
 TOPIC = "mirror"
