@@ -18,7 +18,8 @@ from rich.text import Text
 from coordinator_model.snapshots import SnapshotError
 from streaming.commands.output import fail, stdout
 from streaming.config.settings import ConfigError, load
-from streaming.kafka.topics import SetupError, prepare
+from streaming.errors import SetupError
+from streaming.kafka.topics import prepare
 from streaming.spark import checkpoint
 from streaming.spark.jvm import JvmError
 

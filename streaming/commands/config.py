@@ -22,10 +22,10 @@ from rich.text import Text
 from streaming.commands.output import fail, print_warning, stdout
 from streaming.config import keys
 from streaming.config.settings import ConfigError, Loaded, MonitorConfig, read
+from streaming.errors import SetupError
 from streaming.kafka import connection
 from streaming.kafka.required_rights import MONITOR, NOTIFY
 from streaming.kafka.rights import inspect, processes_of
-from streaming.kafka.topics import SetupError
 from streaming.spark import checkpoint, jvm
 
 MASK: Final = "********"

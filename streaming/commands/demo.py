@@ -60,7 +60,7 @@ def demo(
     from streaming.demo.broker import BrokerError  # noqa: PLC0415
     from streaming.demo.processes import ChildError  # noqa: PLC0415
     from streaming.demo.show import LEAST_DURATION_S, Spectacle, run, working_folder  # noqa: PLC0415
-    from streaming.kafka.topics import SetupError  # noqa: PLC0415
+    from streaming.errors import SetupError  # noqa: PLC0415
 
     duration_s = seconds(duration)
     if duration_s < LEAST_DURATION_S:

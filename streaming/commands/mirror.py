@@ -28,12 +28,13 @@ from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_
 from streaming.commands.input_notes import notes_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours
+from streaming.errors import SetupError
 from streaming.kafka.acls import not_readable
 from streaming.kafka.client_options import client_options
 from streaming.kafka.clients import without_group
 from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
 from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic, topic_partitions
-from streaming.kafka.topics import PARTITIONS, SetupError
+from streaming.kafka.topics import PARTITIONS
 from streaming.kafka.watermarks import bounds_of
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.broker_log.follow import FollowedFile, follow

@@ -19,7 +19,8 @@ from coordinator_model.rules import Rule
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, say, stderr
 from streaming.commands.run import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
-from streaming.kafka.topics import SetupError, prepare_notifier
+from streaming.errors import SetupError
+from streaming.kafka.topics import prepare_notifier
 from streaming.metrics.notify import serving
 from streaming.notify.delivery_log import KafkaDeliveryLog, NoDeliveryLog
 from streaming.notify.http import Accepted, Outcome, Rejected, Unreachable

@@ -19,7 +19,7 @@ from streaming.commands.replay import settings_of
 from streaming.commands.since import moment_of
 from streaming.commands.view import PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.mirror.pcap.tls.key_log import KeyLogError
 from streaming.published.page_state import ALL, PageState
 from streaming.published.source import TopicNames, read_topics

@@ -23,7 +23,8 @@ from coordinator_model.finding import Severity
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, say, stdout
 from streaming.config.settings import ConfigError, Job, MonitorConfig, load
 from streaming.config.spark import is_submitted
-from streaming.kafka.topics import Mirror, SetupError, prepare
+from streaming.errors import SetupError
+from streaming.kafka.topics import Mirror, prepare
 from streaming.logs import log_to
 from streaming.published.wire_text import visible
 from streaming.replay.timeline import COLOURS

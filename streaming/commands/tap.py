@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from streaming.commands.output import fail
+from streaming.errors import SetupError
 from streaming.kafka.client_options import client_options, refuse_secrets
 from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic
-from streaming.kafka.topics import PARTITIONS, SetupError
+from streaming.kafka.topics import PARTITIONS
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.losses import LossFile, gather

@@ -17,7 +17,7 @@ from streaming.commands.output import fail, stdout
 from streaming.commands.run import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.published.page_state import PageState
 from streaming.published.source import TopicNames, TopicsSource
 from streaming.terminal.keyboard import Keyboard

@@ -10,8 +10,9 @@ import typer
 from streaming.commands.output import fail
 from streaming.commands.tap import Partitions, ReplicationFactor, RetentionHours
 from streaming.config.settings import ConfigError, MonitorConfig, load
+from streaming.errors import SetupError
 from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic
-from streaming.kafka.topics import PARTITIONS, SetupError, connect, monitor_topics, notifier_topics, prepare, prepare_notifier
+from streaming.kafka.topics import PARTITIONS, connect, monitor_topics, notifier_topics, prepare, prepare_notifier
 from streaming.published.wire_text import visible
 
 

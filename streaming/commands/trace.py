@@ -13,8 +13,8 @@ from streaming.commands.output import fail
 from streaming.commands.since import moment_of
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
+from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader
-from streaming.kafka.topics import SetupError
 from streaming.published.page_state import ALL, PageState
 from streaming.published.records import event_of
 from streaming.published.source import read_file

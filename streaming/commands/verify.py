@@ -19,10 +19,10 @@ from coordinator_model.events import State
 from coordinator_model.wording import counted
 from streaming.commands.output import EXIT_FOUND, EXIT_OK, fail, stdout
 from streaming.config.settings import ConfigError, Topics, load
+from streaming.errors import SetupError
 from streaming.kafka.acls import grant_groups, user_of
 from streaming.kafka.client_options import client_options
 from streaming.kafka.compacted import CompactedReader, TopicError
-from streaming.kafka.topics import SetupError
 from streaming.published.wire_text import visible
 from streaming.replay.verify import DESCRIBED_TYPES, MOVING, Answers, describe_groups, differences, unknown_because
 

@@ -20,9 +20,9 @@ from coordinator_model.events import GroupEvent, RebalanceFinished
 from coordinator_model.finding import Severity
 from streaming.commands.output import fail, print_json, print_warning, stdout
 from streaming.config.settings import ConfigError, Topics, load
+from streaming.errors import SetupError
 from streaming.kafka.client_options import client_options
 from streaming.kafka.compacted import CompactedReader, TopicError
-from streaming.kafka.topics import SetupError
 from streaming.published.finding_json import from_json
 from streaming.published.records import (
     STALE_S,

@@ -22,7 +22,7 @@ from streaming.commands.run import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.metrics import Address, parse_address
 from streaming.config.settings import ConfigError
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.published.page_state import ALL, PageState
 from streaming.published.source import TopicNames, TopicsSource
 from streaming.web.guard import Guard, NotSafeError

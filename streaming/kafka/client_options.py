@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streaming.config.keys import is_secret_property
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

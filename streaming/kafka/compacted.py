@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, TopicPartition
 
+from streaming.errors import SetupError
 from streaming.kafka.acls import not_readable
 from streaming.kafka.clients import LastingConsumer, reason_of
 from streaming.kafka.credentials import Credentials
-from streaming.kafka.topics import SetupError
 from streaming.kafka.watermarks import bounds_of
 
 if TYPE_CHECKING:

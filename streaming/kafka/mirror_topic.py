@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
+from streaming.errors import SetupError
 from streaming.kafka.acls import REFUSED, command_config, grant, servers_of, user_of
 from streaming.kafka.connection import ConnectionProblem, UnreachableError, reach
-from streaming.kafka.topics import PARTITIONS, SetupError, create, create_command, raise_if_hidden
+from streaming.kafka.topics import PARTITIONS, create, create_command, raise_if_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

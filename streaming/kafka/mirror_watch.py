@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final, Self
 
-from streaming.kafka.topics import MISSING, SetupError, describe_mirror
+from streaming.errors import SetupError
+from streaming.kafka.topics import MISSING, describe_mirror
 
 if TYPE_CHECKING:
     from collections.abc import Callable

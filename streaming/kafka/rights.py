@@ -11,9 +11,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from streaming.config.settings import MAX_PARTITIONS
+from streaming.errors import SetupError
 from streaming.kafka.acls import command_config, grant, user_of
 from streaming.kafka.required_rights import MONITOR, NOTIFY, topic_needs
-from streaming.kafka.topics import SetupError, connect, monitor_topics, notifier_topics
+from streaming.kafka.topics import connect, monitor_topics, notifier_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from streaming.config.settings import MAX_PARTITIONS
+from streaming.errors import SetupError
 from streaming.kafka import connection
 from streaming.kafka.acls import REFUSED, command_config, grant, servers_of, user_of
 from streaming.kafka.connection import ConnectionProblem, UnreachableError
@@ -30,10 +31,6 @@ PARTITIONS: Final = 4
 _DAY_MS: Final = 86_400_000
 _COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": "3600000", "segment.bytes": "16777216"}
 """The segment that is written to is never compacted: with Kafka's defaults that is all of a week, or a gigabyte."""
-
-
-class SetupError(RuntimeError):
-    """What was asked for cannot be done; the message is a sentence that names what is wrong and the remedy."""
 
 
 class Mirror(NamedTuple):

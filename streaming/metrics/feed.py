@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, Self
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader, TopicError
-from streaming.kafka.topics import SILENT_LOGGER, SetupError
+from streaming.kafka.topics import SILENT_LOGGER
 from streaming.metrics.metrics_state import FINDINGS, GROUPS, STATUS
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Final, Self
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from streaming.errors import SetupError
 from streaming.kafka.clients import LastingProducer, Queued
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.credentials import Credentials
-from streaming.kafka.topics import SILENT_LOGGER, SetupError
+from streaming.kafka.topics import SILENT_LOGGER
 from streaming.metrics.collector import selected
 from streaming.metrics.lag_history import LagHistory
 from streaming.published.records import lag_of

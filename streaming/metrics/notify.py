@@ -73,7 +73,7 @@ def probes(notifier: Notifier) -> Probes:
 def serving(listen: str, notifier: Notifier) -> Iterator[str]:
     """Serve metrics and probes of a notifier as long as the context lasts; yield the URL of the metrics.
 
-    :raises streaming.kafka.topics.SetupError: when the address is invalid, or cannot be listened on.
+    :raises streaming.errors.SetupError: when the address is invalid, or cannot be listened on.
     """
     registry = CollectorRegistry()
     registry.register(NotifyCollector(notifier))

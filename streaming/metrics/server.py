@@ -13,7 +13,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from prometheus_client import ProcessCollector, make_wsgi_app
 
 from streaming.config.metrics import parse_address
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -91,7 +91,7 @@ def probes(loop: asyncio.AbstractEventLoop) -> Probes:
 def serving(listen: str, tap: Tap, sink: KafkaSink) -> Iterator[str]:
     """Serve metrics and probes of a tap that runs in this loop, as long as the context lasts; yield the URL of the metrics.
 
-    :raises streaming.kafka.topics.SetupError: when the address is invalid, or cannot be listened on.
+    :raises streaming.errors.SetupError: when the address is invalid, or cannot be listened on.
     """
     registry = CollectorRegistry()
     registry.register(TapCollector(tap, sink))

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from confluent_kafka import KafkaError, KafkaException
 
 from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, gap, pack_envelope
+from streaming.errors import SetupError
 from streaming.kafka.clients import EVERY_PARTITION, LastingProducer, Queued, reason_of
 from streaming.kafka.credentials import Credentials
 from streaming.kafka.mirror_topic import MirrorTopic, create_topic, not_taken, topic_partitions
-from streaming.kafka.topics import SetupError
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.losses import added
 

@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from streaming.config.notify import FindingFilter
+from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader
-from streaming.kafka.topics import SetupError
 from streaming.notify.alertmanager import AlertmanagerChannel
 from streaming.notify.delivery_log import Memory
 from streaming.notify.digest import DigestChannel, weekly

@@ -22,7 +22,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity
 from coordinator_model.rules.base import Rule
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.notify.notification import Event, Links, Notification, on_one_line
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from confluent_kafka import KafkaException, TopicPartition
 
+from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader, Record, TopicError
-from streaming.kafka.topics import SetupError
 from streaming.kafka.watermarks import bounds_of
 from streaming.published.page_state import KEPT_S
 from streaming.published.records import Json, event_of, finding_of, group_of, lag_of

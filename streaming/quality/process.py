@@ -21,7 +21,7 @@ from multiprocessing import Pipe
 from typing import TYPE_CHECKING
 
 from streaming.config.settings import ConfigError
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.quality.suite import load
 
 if TYPE_CHECKING:

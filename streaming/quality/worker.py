@@ -69,7 +69,7 @@ def _take_in(driver: Connection, batches: Batches) -> None:
 def _why_it_ends(driver: Connection, config: MonitorConfig, batches: Batches) -> Exception:
     """Check one batch after the other and report each as done, until something fails."""
     from streaming.config.settings import ConfigError
-    from streaming.kafka.topics import SetupError
+    from streaming.errors import SetupError
 
     try:
         checker = _checker(config)

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from coordinator_model.snapshots import FORMAT_VERSION
+from streaming.errors import SetupError
 from streaming.kafka.mirror_watch import repartitioned
-from streaming.kafka.topics import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Final
 
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from coordinator_model.snapshots import state_of
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.spark import checkpoint
 from streaming.spark.session import reason
 from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, OutputRow, packed, unpacked
@@ -35,7 +35,7 @@ _CARRIED: Final = "carried"
 def snapshots(spark: SparkSession, folder: Path) -> dict[int, bytes]:
     """The snapshots in a checkpoint by mirror partition, as of each lane's newest committed batch.
 
-    :raises streaming.kafka.topics.SetupError: when Spark cannot read them.
+    :raises streaming.errors.SetupError: when Spark cannot read them.
     :raises coordinator_model.snapshots.SnapshotError: when the state holds none.
     """
     _ = spark.streams.active  # brings up Spark's coordinator of state stores, without which none can be read
@@ -54,7 +54,7 @@ def _rows(spark: SparkSession, query: Path) -> list[Row]:
 def write(spark: SparkSession, folder: Path, found: Mapping[int, bytes], *, topic: str, lanes: int) -> None:
     """Make the findings queries' part of a checkpoint in which nothing is yet: each model in the lane that reads its partition.
 
-    :raises streaming.kafka.topics.SetupError: when Spark cannot.
+    :raises streaming.errors.SetupError: when Spark cannot.
     """
     for lane in range(lanes):
         mine = {partition: blob for partition, blob in found.items() if partition % lanes == lane}

@@ -28,7 +28,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from streaming.config.spark import DEPENDED_ON, contradiction, is_submitted
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.spark import jvm, versions
 from streaming.spark.job import SPARK_SETTINGS
 

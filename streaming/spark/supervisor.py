@@ -22,8 +22,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from streaming.config.spark import is_submitted
+from streaming.errors import SetupError
 from streaming.kafka.acls import refused_topics
-from streaming.kafka.topics import SetupError
 from streaming.spark import session as jvm_spark
 from streaming.spark.checkpoint import FINDINGS, disk_trouble, remedy
 from streaming.spark.session import reason, text_of

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from coordinator_model.events import RebalanceFinished
+from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader
-from streaming.kafka.topics import SetupError
 from streaming.notify.http import Accepted, Rejected, Unreachable, host_of, post
 from streaming.notify.notification import on_one_line
 from streaming.published.records import event_of

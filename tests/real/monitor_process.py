@@ -14,7 +14,7 @@ from typing import Any
 
 from coordinator_model.settings import Settings
 from streaming.config.settings import SHORT_LIVED_JVM
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.spark import checkpoint
 from tests.processes import below, lives
 from tests.real.harness import raw_topic, wait_for

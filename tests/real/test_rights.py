@@ -17,10 +17,11 @@ from typer.testing import CliRunner
 from streaming.cli import app
 from streaming.commands.docs import DOCS
 from streaming.config.settings import Kafka, MonitorConfig, Topics
+from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.mirror_topic import create_topic
 from streaming.kafka.required_rights import MONITOR, NEEDS, NOTIFY, RECORD, TAP, VERIFY, VIEW
-from streaming.kafka.topics import Mirror, SetupError, notifier_topics, result_topics
+from streaming.kafka.topics import Mirror, notifier_topics, result_topics
 from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.vitals import Vitals

@@ -18,8 +18,8 @@ from streaming.commands.config import config
 from streaming.commands.run import run
 from streaming.config.settings import SHORT_LIVED_JVM, Topics
 from streaming.demo.broker import HOST, Broker
+from streaming.errors import SetupError
 from streaming.kafka.required_rights import MONITOR, TAP, topic_needs
-from streaming.kafka.topics import SetupError
 from streaming.mirror.producer import KafkaSink
 from streaming.quality.suite import DEFAULT_SUITE
 from tests.certificates import Authority

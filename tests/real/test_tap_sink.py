@@ -10,7 +10,7 @@ from harness import kafka_sink, mirrored, wait_for
 from kafka.partitioner.default import murmur2
 
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_loss
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.mirror.producer import KafkaSink, create_topic
 
 pytestmark = pytest.mark.real

@@ -10,7 +10,7 @@ import pytest
 from coordinator_model.settings import Settings
 from streaming.commands.capture_files import ReplayError
 from streaming.commands.recordings import read_recordings
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.published.page_state import ALL, PageState
 from tests.golden import transcript
 from tests.streaming.mirror.request_log_lines import BY_BROKERS

@@ -2,8 +2,8 @@
 
 import pytest
 
+from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader
-from streaming.kafka.topics import SetupError
 
 
 def test_a_broker_that_is_away_is_named_with_what_to_check():

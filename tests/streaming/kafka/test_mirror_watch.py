@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from streaming.errors import SetupError
 from streaming.kafka.mirror_watch import MirrorWatch
-from streaming.kafka.topics import MISSING, Described, Mirror, SetupError
+from streaming.kafka.topics import MISSING, Described, Mirror
 
 MIRROR = Mirror("mirror", "id-1", "cluster", 4)
 

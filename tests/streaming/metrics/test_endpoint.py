@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 
 from streaming.config.metrics import Address, Metrics, parse_address
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.metrics.collector import Collector
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.server import Probes, opened

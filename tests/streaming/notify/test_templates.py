@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from streaming.config.notify import Webhook
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.notify.notification import Event, Links, Notification
 from streaming.notify.templating import Template, context, message_key, samples, shipped
 from tests.streaming.notify.said import of_rule

@@ -11,7 +11,8 @@ import zipfile
 
 import pytest
 
-from streaming.kafka.topics import Mirror, SetupError
+from streaming.errors import SetupError
+from streaming.kafka.topics import Mirror
 from streaming.spark import checkpoint
 
 MIRROR = Mirror("mirror", "topic-id", "cluster-id", 4)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.spark import lease
 from streaming.spark.lease import Lease
 

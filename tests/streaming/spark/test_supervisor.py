@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streaming.config.settings import MonitorConfig
-from streaming.kafka.topics import SetupError
+from streaming.errors import SetupError
 from streaming.spark.supervisor import Supervisor
 
 
