@@ -10,8 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from coordinator_model.coordinator import Coordinator, raised_in_words
+from coordinator_model.coordinator import Coordinator
 from coordinator_model.wire.record import Kind, MirrorRecord
+from streaming.engine.intake import receive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -75,11 +76,7 @@ class Engine:
     def recorded(self, record: MirrorRecord) -> None:
         """Take the next record of its partition."""
         partition = self._partitions.get(record.partition) or self._partition(record.partition)
-        try:
-            findings = partition.model.receive(record)
-        except Exception as error:  # as in the job: one bad record must not stop the rest
-            findings = partition.model.receive_unreadable(record.offset, record.at_us, record.group, raised_in_words(error))
-        self._report(partition.model, findings)
+        self._report(partition.model, receive(partition.model, record))
         if self._seen is not None:
             self._seen(record)
         kind, at_us = record.kind, record.at_us

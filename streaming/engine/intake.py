@@ -1,4 +1,4 @@
-"""Rows of a mirror partition into its model: what Spark's workers do with a batch, without Spark.
+"""Records of a mirror partition into its model, whoever reads them: Spark's workers, ``replay`` and ``watch``.
 
 One bad record must not stop the query, nor every restart of it. Whatever a record makes the model raise is set aside with the record,
 counted, and said; the next one is handed in.
@@ -77,8 +77,27 @@ def take_in(model: Model, rows: Sequence[MirrorRow], partitions: int | None) -> 
     """
     found = [] if partitions is None else model.on_partition_count(partitions)
     for row in rows:
-        found += _receive(model, row)
+        found += receive_row(model, row)
     return Taken(found, model.drain_events(), _set_aside(model, rows))
+
+
+def receive_row(model: Model, row: MirrorRow) -> list[Finding]:
+    """Let a model receive a record as it stands in the topic; return what it finds."""
+    partition, offset, timestamp_ms, key, value, envelope = row
+    try:
+        record = unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope)
+    except RecordError as error:
+        group = None if key is None else key.decode(errors="replace")
+        return model.receive_unreadable(offset, timestamp_ms * 1000, group, str(error))
+    return receive(model, record)
+
+
+def receive(model: Model, record: MirrorRecord) -> list[Finding]:
+    """Let a model receive a record; return what it finds. A record on which it raises is set aside, and the next one follows."""
+    try:
+        return model.receive(record)
+    except Exception as error:  # one bad record must not stop the query, nor every restart of it
+        return model.receive_unreadable(record.offset, record.at_us, record.group, raised_in_words(error))
 
 
 def _set_aside(model: Model, rows: Sequence[MirrorRow]) -> list[tuple[MirrorRow, str]]:
@@ -87,18 +106,3 @@ def _set_aside(model: Model, rows: Sequence[MirrorRow]) -> list[tuple[MirrorRow,
         return []
     by_offset = {row[1]: row for row in rows}
     return [(by_offset[offset], reason) for offset, reason in set_aside]
-
-
-def _receive(model: Model, row: MirrorRow) -> list[Finding]:
-    partition, offset, _timestamp_ms, key, value, envelope = row
-    try:
-        return model.receive(unpack_record(partition=partition, offset=offset, key=key, value=value, envelope=envelope))
-    except RecordError as error:
-        return _unreadable(model, row, str(error))
-    except Exception as error:  # one bad record must not stop the query, nor every restart of it
-        return _unreadable(model, row, raised_in_words(error))
-
-
-def _unreadable(model: Model, row: MirrorRow, reason: str) -> list[Finding]:
-    _partition, offset, timestamp_ms, key, _value, _envelope = row
-    return model.receive_unreadable(offset, timestamp_ms * 1000, None if key is None else key.decode(errors="replace"), reason)

@@ -25,9 +25,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from coordinator_model.wire.record import HEADER_NAME
+from streaming.engine.results import Outputs
 from streaming.spark import checkpoint
 from streaming.spark.versions import FILE_MANAGER
-from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, Outputs, Replay
+from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,10 +17,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from coordinator_model.snapshots import state_of
+from streaming.engine.results import OutputRow
 from streaming.errors import SetupError
 from streaming.spark import checkpoint
 from streaming.spark.session import reason
-from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, OutputRow, packed, unpacked
+from streaming.spark.worker import OUTPUT_SCHEMA, STATE_SCHEMA, packed, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

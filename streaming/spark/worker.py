@@ -10,20 +10,19 @@ one that this worker made when it finished with them; else the state is the trut
 from __future__ import annotations
 
 import base64
-import json
 import time
 from collections import defaultdict
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import pandas as pd
 import pyarrow as pa
 
 from coordinator_model.snapshots import SnapshotError
-from coordinator_model.wire.record import Kind
 from streaming.engine.intake import take_in
+from streaming.engine.results import OutputRow, Outputs, Status, status_due
 from streaming.gc_tuning import keep_collections_short
 
 if TYPE_CHECKING:
@@ -32,41 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
     from coordinator_model.settings import Settings
-    from streaming.engine.intake import MirrorRow, Model, Taken
+    from streaming.engine.intake import MirrorRow, Model
 
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value", "envelope")
 STATE_SCHEMA: Final = "snapshots binary"
 OUTPUT_SCHEMA: Final = "topic string, key string, value string"
-
-
-class Outputs(NamedTuple):
-    """Names of the topics that the query writes."""
-
-    findings: str
-    groups: str
-    events: str
-    status: str
-    dead_letters: str
-
-
-class OutputRow(NamedTuple):
-    """One row for the Kafka sink; a value of None is a tombstone."""
-
-    topic: str
-    key: str
-    value: str | None
-
-
-STATUS_AT_MOST_EVERY_S: Final = 1.0
-STATUS_AT_LEAST_EVERY_S: Final = 10.0
-"""A sign of life: what changes with each tick alone is no reason for a status before."""
-
-
-class _Status(NamedTuple):
-    """The newest status of a partition that was published."""
-
-    at_s: float  #: by a monotonic clock
-    figures: Mapping[str, Any]
 
 
 class _Live(NamedTuple):
@@ -74,7 +43,7 @@ class _Live(NamedTuple):
 
     model: Model
     snapshot: bytes = b""
-    published: _Status | None = None  #: None in a new worker, which says at once how things are
+    published: Status | None = None  #: None in a new worker, which says at once how things are
 
 
 class _Kept(NamedTuple):
@@ -118,56 +87,20 @@ class Replay:
     def _gone_on(self, partition: int, live: _Live, rows: list[MirrorRow], out: list[OutputRow]) -> _Live:
         """The model of a partition after some rows; what came of them is added to ``out``."""
         started = time.perf_counter()
-        taken = take_in(live.model, rows, self.partitions)
-        out += [*self._findings(taken), *self._groups(live.model)]
-        live = live._replace(snapshot=live.model.snapshot())
-        if status := _status_due(live):
+        model, outputs = live.model, self.outputs
+        out += [*outputs.taken(take_in(model, rows, self.partitions), self.topic), *map(outputs.group, model.changed_groups())]
+        live = live._replace(snapshot=model.snapshot())
+        if status := status_due(model, live.published):
             live = live._replace(published=status)
-            out.append(self._status(partition, live, status.figures, rows, (time.perf_counter() - started) * 1000))
+            measured = {
+                "next_offset": model.next_offset,
+                "newest_record_ms": rows[-1][2],
+                "records": len(rows),
+                "took_ms": round((time.perf_counter() - started) * 1000, 1),
+                "snapshot_bytes": len(live.snapshot),
+            }
+            out.append(status.row(self.topic, outputs, partition, **measured))
         return live
-
-    def _findings(self, taken: Taken) -> Iterator[OutputRow]:
-        """What came of some rows."""
-        for finding in taken.findings:
-            yield OutputRow(self.outputs.findings, finding.id, _dumps(finding.as_json()))
-        for event in taken.events:
-            yield OutputRow(self.outputs.events, event.key, _dumps(event.as_json()))
-        for row, reason in taken.set_aside:
-            yield self._dead_letter(row, reason)
-
-    def _groups(self, model: Model) -> Iterator[OutputRow]:
-        """What is known of the groups that changed."""
-        for group in model.changed_groups():
-            snapshot = group.as_json()
-            yield OutputRow(self.outputs.groups, group.key, None if snapshot is None else _dumps(snapshot))
-
-    def _dead_letter(self, row: MirrorRow, reason: str) -> OutputRow:
-        partition, offset, timestamp_ms, key, value, envelope = row
-        letter = {
-            "topic": self.topic,
-            "partition": partition,
-            "offset": offset,
-            "timestamp_ms": timestamp_ms,
-            "reason": reason,
-            "key": _base64(key),
-            "value": _base64(value),
-            "mirror": _base64(envelope),
-        }
-        return OutputRow(self.outputs.dead_letters, f"{self.topic}/{partition}/{offset}", _dumps(letter))
-
-    def _status(self, partition: int, live: _Live, figures: Mapping[str, Any], rows: list[MirrorRow], took_ms: float) -> OutputRow:
-        status = {
-            "topic": self.topic,
-            "partition": partition,
-            "next_offset": live.model.next_offset,
-            "newest_record_ms": rows[-1][2],
-            "written_ms": time.time_ns() // 1_000_000,
-            "records": len(rows),
-            "took_ms": round(took_ms, 1),
-            "snapshot_bytes": len(live.snapshot),
-            **figures,
-        }
-        return OutputRow(self.outputs.status, f"{self.topic}/{partition}", _dumps(status))
 
     def _models(self, lane: int, committed: bytes | None) -> dict[int, _Live]:
         """The models as the committed state has them, by partition.
@@ -212,23 +145,6 @@ def unpacked(state: bytes) -> dict[int, bytes]:
         raise SnapshotError(f"no state of a lane: {error}") from None
 
 
-def _status_due(live: _Live) -> _Status | None:
-    """The status to publish now, None if the one before is fresh enough."""
-    now_s, before = time.monotonic(), live.published
-    if before is not None and now_s - before.at_s < STATUS_AT_MOST_EVERY_S:
-        return None
-    status = _Status(now_s, live.model.figures())
-    if before is None or now_s - before.at_s >= STATUS_AT_LEAST_EVERY_S:
-        return status
-    return status if _but_ticks(status.figures) != _but_ticks(before.figures) else None
-
-
-def _but_ticks(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures without what each tick moves on."""
-    counters = {name: count for name, count in figures.get("counters", {}).items() if name != Kind.TICK.value}
-    return {name: value for name, value in figures.items() if name not in {"last_tick_ms", "taps"}} | {"counters": counters}
-
-
 def in_offset_order(frames: Iterator[pd.DataFrame]) -> dict[int, list[MirrorRow]]:
     """All rows of one key, by partition, as tuples of :data:`INPUT_COLUMNS` in offset order: Spark promises none."""
     by_partition: dict[int, list[MirrorRow]] = defaultdict(list)
@@ -238,11 +154,3 @@ def in_offset_order(frames: Iterator[pd.DataFrame]) -> dict[int, list[MirrorRow]
     for rows in by_partition.values():
         rows.sort(key=itemgetter(1))
     return by_partition
-
-
-def _dumps(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def _base64(value: bytes | None) -> str | None:
-    return None if value is None else base64.b64encode(value).decode()

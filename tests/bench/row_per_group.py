@@ -17,9 +17,10 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.wire.record import unpack_record
+from streaming.engine.results import OutputRow
 from streaming.spark import job
 from streaming.spark.monitor import Monitor
-from streaming.spark.worker import OUTPUT_SCHEMA, OutputRow, in_offset_order
+from streaming.spark.worker import OUTPUT_SCHEMA, in_offset_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

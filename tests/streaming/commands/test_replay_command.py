@@ -25,12 +25,13 @@ from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_envelop
 from coordinator_model.wire.recording import MAGIC, pack_record
 from streaming.cli import app
 from streaming.engine.engine import Engine
+from streaming.engine.results import Outputs
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.record_file import RecordFile
 from streaming.published.finding_json import microseconds
-from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
+from streaming.spark.worker import INPUT_COLUMNS, Replay
 from tests.golden import transcript
 from tests.processes import started
 from tests.streaming.mirror.captured_consumer import life

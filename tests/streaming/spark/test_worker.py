@@ -18,8 +18,9 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Kind, Loss, pack_envelope, pack_loss
+from streaming.engine.results import Outputs
 from streaming.spark import worker as module
-from streaming.spark.worker import INPUT_COLUMNS, Outputs, Replay
+from streaming.spark.worker import INPUT_COLUMNS, Replay
 from tests.golden import transcript
 from tests.real.kills import alone, without_moments
 from tests.real.traffic import Group, breach, tick
