@@ -27,7 +27,7 @@ from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXI
 from streaming.engine.engine import Engine
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
-from streaming.mirror.broker_log.history import CoordinatorHistory
+from streaming.mirror.broker_log.history import LACKS, CoordinatorHistory
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured, is_capture
@@ -302,10 +302,14 @@ class _Text:
         self._report = ReplayReport()
         self._story = Timeline(self._line if live else self._report.line, groups)
         self._severities: dict[str, Severity] = {}
-        self.event = self._story.event
+        self._is_history = False  # of coordinators' lines
 
     def _line(self, line: Any) -> None:
         print_line(self._console, line)
+
+    def event(self, event: GroupEvent) -> None:
+        self._is_history = bool(event.source)
+        self._story.event(event)
 
     def group(self, group: GroupView) -> None:
         if self._story.wants(group.group) and not self._live:
@@ -325,7 +329,8 @@ class _Text:
         self._report.print(self._console)
         counts = Counter(self._severities.values())
         each = ", ".join(f"{counts[severity]} {severity.value}" for severity in reversed(Severity) if counts[severity])
-        self._console.print(f"{counts.total()} finding{'s' if counts.total() != 1 else ''}: {each}" if each else "no findings")
+        none = f"no rule was applied, so no findings; coordinators' lines show {LACKS}" if self._is_history else "no findings"
+        self._console.print(f"{counts.total()} finding{'s' if counts.total() != 1 else ''}: {each}" if each else none)
         return max(counts, key=lambda severity: severity.rank, default=None)
 
 

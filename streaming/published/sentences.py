@@ -115,8 +115,10 @@ def built_up(lag: RebalanceLag | None) -> str:
     )
 
 
-def seconds_of(cost: float) -> str:
+def seconds_of(cost: float | None) -> str:
     """Return seconds as text: with a decimal where it counts."""
+    if cost is None:
+        return "not known"
     return f"{cost:,.1f}" if cost < 100 else f"{cost:,.0f}"
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator_model.advice import Advice, advise
 from coordinator_model.events import RebalanceFinished, SightLost, SightRegained
 from coordinator_model.finding import Severity, iso_utc
 from coordinator_model.wording import counted
+from streaming.mirror.broker_log.history import LACKS
 from streaming.published import sentences
 from streaming.published.records import (
     STALE_S,
@@ -37,34 +38,48 @@ NAMED: Final = 10
 
 _COSTLIEST: Final = 20
 _SERIOUS: Final = Severity.ERROR.rank
+_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(slots=True)
 class Lost:
-    """What rebalances cost, added up."""
+    """What rebalances cost, added up as far as it is known: None where it is known of none of them."""
 
     rebalances: int = 0
-    took_ms: int = 0
-    member_seconds: float = 0.0  #: in which members consumed nothing
-    unheld_partition_seconds: float = 0.0  #: in which no member held partitions, as far as that is known
+    took_ms: int | None = None
+    member_seconds: float | None = None  #: in which members consumed nothing
+    unheld_partition_seconds: float | None = None  #: in which no member held partitions
 
-    def add(self, rebalance: RebalanceFinished) -> None:
-        """Add a rebalance that is over."""
-        self.rebalances += 1
-        self.took_ms += rebalance.took_ms or 0
-        self.member_seconds += rebalance.cost_s or 0.0
-        self.unheld_partition_seconds += unheld_s(rebalance)
+    @classmethod
+    def of(cls, rebalance: RebalanceFinished) -> Lost:
+        """Return what a rebalance that is over cost."""
+        return cls(1, rebalance.took_ms, rebalance.cost_s, unheld_s(rebalance))
 
     def plus(self, other: Lost) -> Lost:
-        return Lost(*(getattr(self, name) + getattr(other, name) for name in Lost.__slots__))
+        return Lost(
+            self.rebalances + other.rebalances,
+            _sum(self.took_ms, other.took_ms),
+            _sum(self.member_seconds, other.member_seconds),
+            _sum(self.unheld_partition_seconds, other.unheld_partition_seconds),
+        )
 
     def as_json(self) -> Json:
         return {
             "rebalances": self.rebalances,
             "took_ms": self.took_ms,
-            "cost_member_seconds": round(self.member_seconds, 3),
-            "unheld_partition_seconds": round(self.unheld_partition_seconds, 3),
+            "cost_member_seconds": _rounded(self.member_seconds),
+            "unheld_partition_seconds": _rounded(self.unheld_partition_seconds),
         }
+
+
+def _sum(one: _Number | None, other: _Number | None) -> _Number | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
+
+
+def _rounded(seconds_: float | None) -> float | None:
+    return None if seconds_ is None else round(seconds_, 3)
 
 
 @dataclass(slots=True)
@@ -90,13 +105,11 @@ class Rebalance:
     def as_json(self) -> Json:
         record = self.event.as_json()
         known = {name: record[name] for name in ("id", "began_at", "at", "cause", "from_generation", "to_generation", "ended")}
-        cost = Lost()
-        cost.add(self.event)
         return {
             **known,
             "by": self.by,
             "held_up": self.held_up or None,
-            **{name: value for name, value in cost.as_json().items() if name != "rebalances"},
+            **{name: value for name, value in Lost.of(self.event).as_json().items() if name != "rebalances"},
             "lag": None if self.lag is None else self.lag._asdict(),
         }
 
@@ -121,6 +134,16 @@ class GroupReport:
         """Return the name for display."""
         cluster, group = (readable(each) for each in self.past.key)
         return f"{group or '(no name)'} of {cluster}" if self.several_clusters else group or "(no name)"
+
+    @property
+    def most_by(self) -> str:
+        """Return the cause that cost most; empty if that is not known."""
+        return next((cause for cause, lost in self.causes.items() if lost.member_seconds is not None), "")
+
+    @property
+    def is_history(self) -> bool:
+        """Return True if all that is known of it is what its coordinator wrote into a log: no frame, so no rule was applied."""
+        return bool(self.past.events) and all(event.source for event in self.past.events)
 
     @property
     def costliest(self) -> list[Rebalance]:
@@ -262,17 +285,17 @@ def report_of(
         elsewhere,
         [harmless(one.as_json(), hide_addresses=state.hides_addresses) for one in versions],
         list(read),
-        [*_not_seen_of_all(state, from_s, since_s), *_not_seen_of_groups(groups)],
+        [*_not_seen_of_all(state, from_s, since_s), *_not_seen_of_groups(groups), *_not_in_lines(groups)],
     )
 
 
 def dearest_first(causes: dict[str, Lost]) -> dict[str, Lost]:
-    return dict(sorted(causes.items(), key=lambda one: (-one[1].member_seconds, -one[1].took_ms)))
+    return dict(sorted(causes.items(), key=lambda one: (-(one[1].member_seconds or 0.0), -(one[1].took_ms or 0))))
 
 
-def unheld_s(rebalance: RebalanceFinished) -> float:
-    """Return for how many partition-seconds no member held partitions; 0 if that is not known."""
-    return sum(one.us for one in rebalance.unheld or ()) / 1_000_000
+def unheld_s(rebalance: RebalanceFinished) -> float | None:
+    """Return for how many partition-seconds no member held partitions; None if that is not known."""
+    return None if rebalance.unheld is None else sum(one.us for one in rebalance.unheld) / 1_000_000
 
 
 def _group(past: GroupPast, findings: list[Json], from_s: float, *, several: bool) -> GroupReport:
@@ -282,8 +305,9 @@ def _group(past: GroupPast, findings: list[Json], from_s: float, *, several: boo
     for event in past.events:
         if not isinstance(event, RebalanceFinished) or event.at_s < from_s:
             continue
-        report.lost.add(event)
-        report.causes.setdefault(event.cause, Lost()).add(event)
+        lost = Lost.of(event)
+        report.lost = report.lost.plus(lost)
+        report.causes[event.cause] = report.causes.get(event.cause, Lost()).plus(lost)
         lag = lag_of_rebalance(past.lag, event)
         report.rebalances.append(Rebalance(event, name_of(event), sentences.held_up(event), lag))
         for one in event.waited_for:
@@ -299,7 +323,7 @@ def _group(past: GroupPast, findings: list[Json], from_s: float, *, several: boo
 
 def _trouble(group: GroupReport) -> tuple[float, int, int, tuple[str, str]]:
     worst = max((Severity(one["severity"]).rank for one in group.findings), default=-1)
-    return -group.lost.member_seconds, -group.lost.took_ms, -worst, group.past.key
+    return -(group.lost.member_seconds or 0.0), -(group.lost.took_ms or 0), -worst, group.past.key
 
 
 # --- what was not seen ------------------------------------------------------------------------------------------------------
@@ -338,6 +362,17 @@ def _not_seen_of_groups(groups: Sequence[GroupReport]) -> list[str]:
     ]
 
 
+def _not_in_lines(groups: Sequence[GroupReport]) -> list[str]:
+    """Return what a coordinator's lines in a log do not show."""
+    known = [group for group in groups if group.is_history]
+    if not known:
+        return []
+    return [
+        f"Of {counted(len(known), 'group')} only what coordinators wrote into the broker's log is known: {LACKS}.",
+        "No rule was applied to them: these lines show neither requests nor answers, so trouble within them gives no finding.",
+    ]
+
+
 def _not_seen_of_all(state: PageState, from_s: float, since_s: float | None) -> list[str]:
     found = []
     if since_s is not None and state.first_s > from_s + STALE_S:
@@ -372,21 +407,19 @@ def _cost(report: Report) -> str:
     if not lost.rebalances:
         return f"In {span}, no rebalance of {counted(len(report.groups), 'group')} ended."
     who = sentences.short(report.groups[0].name) if len(report.groups) == 1 else f"{unstable:,} of {len(report.groups):,} groups"
-    unheld = (
-        f", and {counted(round(lost.unheld_partition_seconds), 'partition-second')} that nobody held"
-        if lost.unheld_partition_seconds >= 1
-        else ""
-    )
-    return (
-        f"In {span}, {who} had {counted(lost.rebalances, 'rebalance')}, which cost "
-        f"{sentences.seconds_of(lost.member_seconds)} member-seconds without consuming{unheld}."
-    )
+    had = f"In {span}, {who} had {counted(lost.rebalances, 'rebalance')}"
+    if lost.member_seconds is None:
+        return f"{had}; what they cost is not known."
+    unheld_s = round(lost.unheld_partition_seconds or 0.0)
+    unheld = f", and {counted(unheld_s, 'partition-second')} that nobody held" if unheld_s else ""
+    return f"{had}, which cost {sentences.seconds_of(lost.member_seconds)} member-seconds without consuming{unheld}."
 
 
 def _costliest(report: Report) -> str:
-    if not report.groups or not report.groups[0].lost.rebalances:
+    first = report.groups[0] if report.groups else None
+    if first is None or first.lost.member_seconds is None:
         return ""
-    first, total = report.groups[0], report.lost.member_seconds
+    total = report.lost.member_seconds
     part = f" with {first.lost.member_seconds / total * 100:.0f} % of it" if total and len(report.groups) > 1 else ""
     cause = f", most of it by “{next(iter(first.causes))}”" if first.causes else ""
     longest = max(first.rebalances, key=lambda one: one.event.took_ms or 0)
@@ -408,7 +441,8 @@ def _advised(report: Report) -> str:
 def _found(report: Report) -> str:
     found = [*report.findings, *(one for group in report.groups for one in group.findings)]
     if not found:
-        return "There is no finding."
+        no_rules = bool(report.groups) and all(group.is_history for group in report.groups)
+        return "No rule was applied, so there can be no finding." if no_rules else "There is no finding."
     counts = Counter(one["severity"] for one in found)
     by_severity = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
     open_ = sum(is_open(one) for one in found)

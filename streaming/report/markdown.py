@@ -93,14 +93,10 @@ def _group_row(group: GroupReport) -> tuple[str, ...]:
         f"{lost.rebalances:,}",
         sentences.milliseconds(lost.took_ms),
         sentences.seconds_of(lost.member_seconds),
-        _unheld(lost),
-        next(iter(group.causes), ""),
+        sentences.seconds_of(lost.unheld_partition_seconds),
+        group.most_by,
         str(len(group.findings) or ""),
     )
-
-
-def _unheld(lost: Lost) -> str:
-    return sentences.seconds_of(lost.unheld_partition_seconds) if lost.unheld_partition_seconds else ""
 
 
 def _causes(causes: Mapping[str, Lost], over_time: Sequence[CauseCosts]) -> Iterator[str]:
@@ -114,7 +110,7 @@ def _causes(causes: Mapping[str, Lost], over_time: Sequence[CauseCosts]) -> Iter
                 f"{lost.rebalances:,}",
                 sentences.milliseconds(lost.took_ms),
                 sentences.seconds_of(lost.member_seconds),
-                _unheld(lost),
+                sentences.seconds_of(lost.unheld_partition_seconds),
             )
             for cause, lost in causes.items()
         ),
@@ -158,7 +154,7 @@ def _group(group: GroupReport, times: tuple[float, float]) -> Iterator[str]:
                     one.by or "not known",
                     one.held_up,
                     sentences.milliseconds(one.event.took_ms),
-                    "" if one.event.cost_s is None else sentences.seconds_of(one.event.cost_s),
+                    sentences.seconds_of(one.event.cost_s),
                     *((sentences.built_up(one.lag),) if has_lag else ()),
                 )
                 for one in shown

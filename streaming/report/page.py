@@ -77,7 +77,7 @@ def _line(group: GroupReport, seen: drawing.Window, *, is_in_detail: bool) -> di
         "strip": states,
         "seen_x": min((one[0] for one in states), default=drawing.FAR * 10),
         "counts": [(one.value, counts[one.value]) for one in reversed(Severity) if one.value in counts],
-        "most_by": next(iter(group.causes), ""),
+        "most_by": group.most_by,
     }
 
 

@@ -32,7 +32,7 @@ class CauseCosts(NamedTuple):
 
     cause: str
     rebalances: int
-    member_seconds: float
+    member_seconds: float | None  #: None if it is not known of any
     bars: tuple[Bar, ...]
     levels: str  #: the same as text, a character for each step
     said: str  #: in words
@@ -48,14 +48,17 @@ def by_cause(rebalances: Iterable[RebalanceFinished], from_s: float, to_s: float
         if step >= 0:
             counts[event.cause] = counts.get(event.cause, 0) + 1
             each = costs.setdefault(event.cause, {})
-            each[step] = each.get(step, 0.0) + (event.cost_s or 0.0)
+            if event.cost_s is not None:
+                each[step] = each.get(step, 0.0) + event.cost_s
     most = max((cost for each in costs.values() for cost in each.values()), default=0.0) or 1.0
     found = [_row(cause, counts[cause], each, most, (from_s, step_s, steps)) for cause, each in costs.items()]
-    return sorted(found, key=lambda one: (-one.member_seconds, -one.rebalances, one.cause))
+    return sorted(found, key=lambda one: (-(one.member_seconds or 0.0), -one.rebalances, one.cause))
 
 
 def _row(cause: str, rebalances: int, each: dict[int, float], most: float, times: tuple[float, float, int]) -> CauseCosts:
     from_s, step_s, steps = times
+    if not each:
+        return CauseCosts(cause, rebalances, None, (), " " * steps, "what they cost is not known")
     width = 100 / steps
     bars = tuple(
         Bar(round(step * width, 2), round(width * 0.85, 2), round(100 * max(_LEAST, cost / most), 1))

@@ -72,7 +72,7 @@ class Renderer:
             "name": member_name,
             "duration": duration,
             "ms": sentences.milliseconds,
-            "cost": lambda cost: f"{cost:,.1f}" if cost < 100 else f"{cost:,.0f}",
+            "cost": sentences.seconds_of,
             "generation": lambda generation: "none" if generation is None else generation,
             "clock": drawing.clock,
             "counted": counted,

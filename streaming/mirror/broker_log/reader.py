@@ -323,7 +323,7 @@ class RequestLogReader:
         if cut := self.lines.cut_coordinator_lines:
             yield f"{counted(cut, 'line')} of coordinators cut short: what they say of groups is missing"
         if not self.counts["exchanges"]:
-            yield "no request line: this is what coordinators say in the log, and no rule speaks of it"
+            yield "no request line: this is what coordinators wrote into the log, and no rule applies to it"
             return
         brokers = ", ".join(f"{address or 'unknown'} ({count})" for address, count in self.brokers.most_common(8))
         others = self.counts["other requests"]

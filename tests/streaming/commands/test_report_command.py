@@ -57,6 +57,21 @@ def test_a_brokers_log_is_reported(tmp_path, name):
     assert json.loads(invoke(log, "--format", "json").stdout)["rebalances"] > 0
 
 
+@pytest.mark.parametrize("form", ["html", "markdown", "json"])
+def test_what_lines_of_coordinators_do_not_show_is_null_and_is_named(tmp_path, form):
+    log = tmp_path / "server.log"
+    log.write_bytes(lzma.decompress((BY_BROKERS / "coordinators" / "4.3.log.xz").read_bytes()))
+    made = invoke(log, "--format", form).stdout
+    assert "what they cost is not known. No rule was applied, so there can be no finding." in made
+    assert "not who rejoined when, who held a rebalance up, what it cost, and which partitions moved" in made
+    assert not any(word in made for word in (">0.0<", " 0.0 ", ":0.0", "There is no finding", "Nothing is known to be missing"))
+    if form == "json":
+        report = json.loads(made)
+        added_up = [report, *report["causes"], *report["groups"], *(one for group in report["groups"] for one in group["causes"])]
+        added_up += [one for group in report["groups"] for one in group["rebalances_over"]]
+        assert {(one["cost_member_seconds"], one["unheld_partition_seconds"]) for one in added_up} == {(None, None)}
+
+
 def test_only_named_groups_are_reported_and_a_mistyped_one_is_refused(tmp_path):
     file = history.write(tmp_path / "recorded.jsonl", history.records(3))
     content = json.loads(invoke(file, "--group", "orders", "--format", "json").stdout)

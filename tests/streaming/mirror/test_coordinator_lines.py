@@ -504,12 +504,12 @@ class TestWrapped:
 
 
 class TestCommand:
-    def test_replay_tells_the_story_and_that_no_rule_speaks(self):
+    def test_replay_shows_the_history_and_that_no_rule_was_applied(self):
         result = CliRunner().invoke(app, ["replay", str(SAID / "demo-4.3.log.xz")])
         assert result.exit_code == 0
         assert "Rebalance began: no SyncGroup in time, search-worker-1" in result.stdout
-        assert "no findings" in result.stdout
-        assert "no request line: this is what coordinators say in the log, and no rule speaks of it" in result.stderr
+        assert "no rule was applied, so no findings; coordinators' lines show not who rejoined" in result.stdout
+        assert "no request line: this is what coordinators wrote into the log, and no rule applies to it" in result.stderr
 
     def test_where_no_line_names_members_no_number_is_told(self):
         told = CliRunner().invoke(app, ["replay", str(SAID / "2.0.log.xz")]).stdout
