@@ -10,39 +10,10 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_model.groups.group import Group
-from coordinator_model.groups.records import ClientInfo, Exchange, host_of
+from coordinator_model.groups.records import ClientInfo, Exchange
 
 _TIMES_KEPT: Final = 32
 _IDS_KEPT: Final = 64
-
-
-def _is_same(group: Group[Any], dead: ClientInfo, actor: ClientInfo) -> bool:  # noqa: ARG001
-    return dead.client_id is not None and dead.named == actor.named
-
-
-def _is_namesake(group: Group[Any], dead: ClientInfo, actor: ClientInfo) -> bool:
-    if dead.client_id is None or dead.client_id != actor.client_id:
-        return False
-    return not any(one.client_id == actor.client_id for one in _connected(group, actor))
-
-
-def _is_neighbour(group: Group[Any], dead: ClientInfo, actor: ClientInfo) -> bool:
-    host = host_of(actor.address)
-    return (
-        bool(host) and host_of(dead.address) == host and not any(host_of(one.address) == host for one in _connected(group, actor))
-    )
-
-
-def _connected(group: Group[Any], but: ClientInfo) -> list[ClientInfo]:
-    """Return the clients of members on other open connections."""
-    actors = (member.actor for member in group.members.values())
-    return [actor for actor in actors if actor.connection in group.connections and actor.connection != but.connection]
-
-
-_SAME_CLIENT: Final = (("client id and host", _is_same), ("client id", _is_namesake), ("host", _is_neighbour))
-"""What identifies a client, and whether it does, the surest first."""
-
-_SAME_INSTANCE: Final = (("instance id", lambda *_: True),)
 
 
 class Dead(NamedTuple):
@@ -58,7 +29,7 @@ class CameBackDead(NamedTuple):
     exchange: Exchange
     member_id: str
     dead: Dead
-    known_by: str  #: what shows that it is the same client: "instance id", "client id and host", "client id" or "host"
+    known_by: str  #: what shows that it is the same client: "instance id" or "client id and host"
     returns_us: tuple[int, ...]  #: times of this return and of earlier ones within the configured time
 
 
@@ -76,10 +47,11 @@ def came_back(
 
     :param dead: those that have the group.instance.id that the client names, or that have none if it names none.
     """
-    found = _successor_of(group, known, exchange, [one for one in dead if one.id != member_id and one.id not in known.succeeded])
-    if found is None:
+    same = [one for one in dead if one.id != member_id and one.id not in known.succeeded and _is_same(group, one, exchange)]
+    if not same:
         return ()
-    died, known_by = found
+    died = max(same, key=lambda one: (len(known.returns.get(one.id, ())), one.id))
+    known_by = "client id and host" if exchange.instance_id is None else "instance id"
     since_us = exchange.res_us - group.settings.crash_loop_ms * 1_000
     times = (*(at_us for at_us in known.returns.get(died.id, ()) if at_us > since_us), exchange.res_us)[-_TIMES_KEPT:]
     others = [(id_, kept) for id_, kept in known.returns.items() if id_ not in {died.id, member_id}]
@@ -88,10 +60,16 @@ def came_back(
     return (CameBackDead(exchange, member_id, died, known_by, times),)
 
 
-def _successor_of(group: Group[Any], known: Returns, exchange: Exchange, dead: list[Dead]) -> tuple[Dead, str] | None:
-    """Return who the client was before, of several the one with most returns, and what shows it."""
-    for known_by, is_same in _SAME_CLIENT if exchange.instance_id is None else _SAME_INSTANCE:
-        same = [one for one in dead if is_same(group, one.actor, exchange.actor)]
-        if same:
-            return max(same, key=lambda one: (len(known.returns.get(one.id, ())), one.id)), known_by
-    return None
+def _is_same(group: Group[Any], dead: Dead, exchange: Exchange) -> bool:
+    """Return True if the client of a dead member is the one that asks.
+
+    A host alone shows nothing: several processes run on one, or stand behind one address translation. Neither does a client id alone.
+    While another member of the same name is connected, nobody knows which of them died, or whether a whole process did.
+    """
+    if exchange.instance_id is not None:
+        return True
+    client, connections = exchange.actor.named, {exchange.actor.connection, dead.actor.connection}
+    if dead.actor.client_id is None or dead.actor.named != client:
+        return False
+    others = (one.actor for one in group.members.values() if one.present)
+    return not any(one.named == client and one.connection in group.connections.keys() - connections for one in others)

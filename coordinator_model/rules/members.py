@@ -345,11 +345,11 @@ def M_13(group: ClassicGroup | EpochGroupData, back: CameBackDead) -> Breach | N
     """A process dies and is started again, over and over: each time the group rebalances, and waits for the dead member first.
 
     Condition: Three times within ten minutes (crash_loop_returns, crash_loop_ms) a client's connection closed without a LeaveGroup
-        and the client came back with an empty member id: the same group.instance.id; the same client id on the same host; or the
-        same client id, or host, that nobody else in the group has. Each time it was the one that had come back before that died. A
-        process that is known to live does not count: it goes on with another connection, or gave up a JoinGroup that the
-        coordinator held (R-05). In groups with epochs a new member id counts, and the end of a session as well as that of a
-        connection. Kafka Streams never leaves, so it takes twice as many.
+        and the client came back with an empty member id: the same group.instance.id, or the same client id on the same host while
+        no other member of that name is connected. Each time it was the one that had come back before that died. A process that is
+        known to live does not count: it goes on with another connection, or gave up a JoinGroup that the coordinator held (R-05).
+        In groups with epochs a new member id counts, and the end of a session as well as that of a connection. Kafka Streams never
+        leaves, so it takes twice as many.
     Expected: A process that stops leaves the group, and one that starts stays.
     Action: Read that process's log and exit status: an exception at start, a record that it cannot process, the memory limit, a
         liveness probe that kills it. Take it out of the group until it is mended.
