@@ -29,6 +29,8 @@ mirror)
   allow "$MONITOR" --operation Read --topic rebalance-lag "$@"
   allow "$MONITOR" --operation Write --topic rebalance-lag "$@"
   allow "$MONITOR" --operation Create --topic rebalance-lag "$@"
+  allow "$MONITOR" --operation Create --topic rebalance-mirror --topic rebalance-notifications "$@"
+  allow "$MONITOR" --operation Describe --topic rebalance-notifications "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-findings --topic rebalance-status --topic rebalance-notifications "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-events "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-groups --topic rebalance-events "$@"
@@ -44,7 +46,8 @@ mirror)
   allow "$VIEW" --operation Read --topic rebalance-mirror "$@"
   ;;
 watched)
-  allow "$VERIFY" --operation Describe --group '*' "$@"
+  allow "$MONITOR" --operation Describe --group '*' --topic '*' "$@"
+  allow "$VERIFY" --operation Describe --group '*' --topic '*' "$@"
   ;;
 *)
   echo "error: name the cluster: mirror or watched" >&2

@@ -24,7 +24,7 @@ from streaming.kafka.acls import grant_groups, user_of
 from streaming.kafka.client_options import client_options
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.published.wire_text import visible
-from streaming.replay.verify import DESCRIBED_TYPES, MOVING, Answers, describe_groups, differences, unknown_because
+from streaming.replay.verify import MOVING, NOT_ALLOWED, Answers, describe_groups, differences, unknown_because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,8 +50,7 @@ class Verification:
     equal: list[str] = field(default_factory=list)
     different: dict[str, list[str]] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)  #: why the monitor does not know the group yet
-    hidden: list[str] = field(default_factory=list)  #: groups that this user may not describe
-    undescribed: dict[str, str] = field(default_factory=dict)  #: types of the groups that librdkafka cannot ask for
+    refused: dict[str, str] = field(default_factory=dict)  #: why the brokers do not describe the group
 
 
 def verify(
@@ -81,10 +80,10 @@ def verify(
         float, typer.Option(min=0, metavar="SECONDS", help="How long a difference may last before it is reported.")
     ] = 15.0,
 ) -> None:
-    """Compare the monitor's view of each group with the brokers' answers to DescribeGroups and ConsumerGroupDescribe.
+    """Compare the monitor's view of each group with the brokers' descriptions of it.
 
-    State, type, protocol and members are compared. Groups that the monitor is still learning are listed separately, and so are share
-    and Streams groups, which librdkafka cannot describe.
+    State, type, protocol and members are compared. Groups that the monitor is still learning are listed separately, and so are those that
+    the user may not see. Share and Streams groups are described to users who log in by PLAIN, SCRAM or certificate.
 
         rebalance-monitor verify --bootstrap-server broker1:9094
 
@@ -179,9 +178,9 @@ def _of_one_cluster(records: Iterable[dict[str, Any]], cluster: str | None) -> K
     return {record["group"]: record for record in records if cluster in {None, record["cluster"]}}
 
 
-def _to_compare(known: Known) -> set[str]:
-    """Return the groups that exist according to the monitor and that the brokers can be asked for."""
-    return {name for name in _alive(known) if known[name]["group_type"] in DESCRIBED_TYPES}
+def _to_compare(known: Known) -> dict[str, str]:
+    """Return the groups that exist according to the monitor, and their types."""
+    return {name: known[name]["group_type"] for name in _alive(known)}
 
 
 def _alive(known: Known) -> set[str]:
@@ -196,14 +195,13 @@ def compare(known: Known, answers: Answers, only: Iterable[str] = ()) -> Verific
     wanted = set(only)
     outcome = Verification()
     described, alive = answers.described, _alive(known)
-    for name in sorted((described.keys() | alive) & wanted if wanted else described.keys() | alive):
+    names = described.keys() | answers.refused.keys() | alive
+    for name in sorted(names & wanted if wanted else names):
         because = unknown_because(known.get(name))
         if because is not None:
             outcome.unknown[name] = because
-        elif name not in described and known[name]["group_type"] not in DESCRIBED_TYPES:
-            outcome.undescribed[name] = known[name]["group_type"]
-        elif name in answers.hidden:
-            outcome.hidden.append(name)
+        elif name in answers.refused:
+            outcome.refused[name] = answers.refused[name]
         elif name not in described:
             outcome.different[name] = [f"the monitor says {known[name]['state']}, the brokers do not know it"]
         elif found := differences(known[name], described[name]):
@@ -214,14 +212,14 @@ def compare(known: Known, answers: Answers, only: Iterable[str] = ()) -> Verific
 
 
 def _nothing_compared(outcome: Verification, only: list[str], watched: Mapping[str, Any]) -> str:
-    if outcome.hidden:
-        return (
-            f"user {user_of(watched)} may see none of what the monitor knows on "
-            f"{watched['bootstrap.servers']}, {counted(len(outcome.hidden), 'group')}; grant the right: {grant_groups(watched)}"
-        )
-    if outcome.undescribed:
-        alone = f"the monitor knows {counted(len(outcome.undescribed), 'group')} of these alone"
-        return f"librdkafka cannot describe share and Streams groups, and {alone}"
+    if outcome.refused:
+        refused = set(outcome.refused.values())
+        if refused <= set(NOT_ALLOWED.values()):
+            return (
+                f"user {user_of(watched)} may see none of what the monitor knows on "
+                f"{watched['bootstrap.servers']}, {counted(len(outcome.refused), 'group')}; grant the right: {grant_groups(watched)}"
+            )
+        return f"the brokers describe none of {counted(len(outcome.refused), 'group')}: {'; '.join(sorted(refused))}"
     if not outcome.unknown:
         return f"neither side knows {'group ' + ', '.join(only) if only else 'any group'}"
     name, because = next(iter(outcome.unknown.items()))
@@ -233,21 +231,12 @@ def _show(outcome: Verification, console: Console) -> None:
         console.print(Text.assemble((visible(name), "bold red"), " differs"))
         for difference in found:
             console.print(Text(visible(f"  {difference}")))
-    for name, because in outcome.unknown.items():
+    for name, because in (outcome.unknown | outcome.refused).items():
         console.print(Text.assemble((visible(name), "yellow"), f" cannot be compared: {visible(because)}"))
-    for name in outcome.hidden:
-        console.print(
-            Text.assemble((visible(name), "yellow"), " cannot be compared: not allowed to see it (the right to Describe the group)")
-        )
-    for name, group_type in outcome.undescribed.items():
-        console.print(
-            Text.assemble((visible(name), "yellow"), f" cannot be compared: librdkafka cannot describe a {group_type} group")
-        )
     counts = (
         (len(outcome.equal), "equal"),
         (len(outcome.different), "different"),
         (len(outcome.unknown), "not known to the monitor"),
-        (len(outcome.hidden), "not allowed to see"),
-        (len(outcome.undescribed), "of a type that cannot be described"),
+        (len(outcome.refused), "not described by the brokers"),
     )
     console.print(", ".join(f"{count} {what}" for count, what in counts if count))

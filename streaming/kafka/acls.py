@@ -42,10 +42,10 @@ def grant(properties: Mapping[str, Any], operation: str, topic: str) -> str:
 
 
 def grant_groups(config: Mapping[str, Any]) -> str:
-    """The command that lets this client see every consumer group."""
+    """The command that lets this client see every consumer group, and the topics that its members read."""
     return (
         f"`kafka-acls.sh --bootstrap-server {servers_of(config)}{command_config(config)} --add "
-        f"--allow-principal 'User:{user_of(config)}' --operation Describe --group '*'`"
+        f"--allow-principal 'User:{user_of(config)}' --operation Describe --group '*' --topic '*'`"
     )
 
 

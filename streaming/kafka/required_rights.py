@@ -17,11 +17,11 @@ MONITOR, NOTIFY, TAP, RECORD, VERIFY, VIEW = "monitor", "notify", "tap", "record
 
 
 class Need(NamedTuple):
-    """An operation that a process performs on some topics, or on every consumer group that is watched."""
+    """An operation that a process performs on some topics, or on every group that is watched and the topics of its members."""
 
     process: str
     operation: str
-    topics: tuple[str, ...]  #: keys of the section [topics]; empty: the groups of the watched cluster
+    topics: tuple[str, ...]  #: keys of the section [topics]; empty: groups and topics of the watched cluster
     purpose: str
     only_if: str = ""
 
@@ -31,6 +31,7 @@ _TO_CREATE: Final = "the topics do not exist yet, and topics.create is true"
 _WITH_TRACES: Final = "traces.endpoint is set"
 _WITH_DIGEST: Final = "a [notify.digest.NAME] is set"
 _WITH_LAG: Final = "lag.enabled is true"
+_BY_COMMAND: Final = "`topics --config` runs as this user"
 
 NEEDS: Final = (
     Need(MONITOR, "Read", ("mirror", "findings", "groups", "status"), "reads the frames; findings of before; its metrics"),
@@ -39,6 +40,9 @@ NEEDS: Final = (
     Need(MONITOR, "Read", ("lag",), "goes on with the lag of before", _WITH_LAG),
     Need(MONITOR, "Write", ("lag",), "publishes the lag of groups", _WITH_LAG),
     Need(MONITOR, "Create", ("lag",), "creates the topic", _WITH_LAG),
+    Need(MONITOR, "Describe", (), "asks the watched brokers for the lag of groups", _WITH_LAG),
+    Need(MONITOR, "Create", ("mirror", "notifications"), "creates every topic: the command `topics`", _BY_COMMAND),
+    Need(MONITOR, "Describe", ("notifications",), "says which topics exist: the command `topics`", _BY_COMMAND),
     Need(NOTIFY, "Read", ("findings", "status", "notifications"), "reads what it sends, and what it has sent"),
     Need(NOTIFY, "Read", ("events",), "reads the rebalances that it sends as traces", _WITH_TRACES),
     Need(NOTIFY, "Read", ("groups", "events"), "reads what it sends as the weekly digest", _WITH_DIGEST),
@@ -48,7 +52,7 @@ NEEDS: Final = (
     Need(TAP, "Create", ("mirror",), "creates the mirror topic", "the topic does not exist yet, and --create-topic is given"),
     Need(RECORD, "Read", ("mirror",), "reads the frames"),
     Need(VERIFY, "Read", ("groups",), "reads what the monitor knows of each group"),
-    Need(VERIFY, "Describe", (), "asks the watched brokers for their groups"),
+    Need(VERIFY, "Describe", (), "asks the watched brokers for their groups, and for the topics of these"),
     Need(
         VIEW,
         "Read",
@@ -78,14 +82,14 @@ NEEDS: Final = (
 def topic_needs(
     process: str, topics: Topics, *, traces: bool = True, lag: bool = True, digest: bool = True
 ) -> Iterator[tuple[str, str]]:
-    """Name of topic and operation, for all that a process needs on topics.
+    """Name of topic and operation, for all that a process that runs needs on topics.
 
     :param traces: whether traces are sent.
     :param lag: whether the lag of groups is asked for.
     :param digest: whether a weekly digest is sent.
     """
     asked = {_WITH_TRACES: traces, _WITH_LAG: lag, _WITH_DIGEST: digest}
-    absent = {condition for condition, is_set in asked.items() if not is_set}
+    absent = {_BY_COMMAND, *(condition for condition, is_set in asked.items() if not is_set)}
     for need in NEEDS:
         if need.process == process and need.only_if not in absent:
             yield from ((getattr(topics, key), need.operation) for key in need.topics)
@@ -96,7 +100,10 @@ def rights_document() -> str:
     names = Topics()
     rows = [
         f"| {need.process} | {need.operation} | "
-        + (", ".join(f"`{getattr(names, key)}`" for key in need.topics) or "each watched group, on the *watched* cluster")
+        + (
+            ", ".join(f"`{getattr(names, key)}`" for key in need.topics)
+            or "each watched group and its topics, on the *watched* cluster"
+        )
         + f" | {need.purpose} | {need.only_if or 'always'} |"
         for need in NEEDS
     ]
@@ -111,18 +118,16 @@ def rights_document() -> str:
             *rows,
             "",
             "Read and Write imply Describe. No process needs a right on a consumer group of its own: all read without committing. A broker",
-            "that refuses the group is not an error. `verify` without Describe on a group says that it may not see that group.",
-            "",
-            "With `lag.enabled` the monitor also needs Describe on the watched groups and on their topics, on the *watched* cluster:",
-            "`kafka-acls.sh --add --allow-principal User:alice --operation Describe --group '*' --topic '*'`.",
+            "that refuses the group is not an error. `verify` names the groups that it may not see: of a group with epochs Kafka shows",
+            "nothing to a user who may not see one of its topics.",
             "",
             "DescribeConfigs on a topic is not needed; with it, the tap and `config check` say how a topic differs.",
             "",
             "[kafka-acls.sh](kafka-acls.sh) grants them with Kafka's own `kafka-acls.sh`, to one user for each process:",
             "",
             "```sh",
-            "MONITOR=alice TAP=bob sh docs/kafka-acls.sh mirror --bootstrap-server kafka:9092 --command-config admin.properties",
-            "VERIFY=carol sh docs/kafka-acls.sh watched --bootstrap-server watched:9092 --command-config admin.properties",
+            "sh docs/kafka-acls.sh mirror --bootstrap-server kafka:9092 --command-config admin.properties",
+            "MONITOR=alice VERIFY=carol sh docs/kafka-acls.sh watched --bootstrap-server watched:9092 --command-config admin.properties",
             "```",
             "",
             "`rebalance-monitor config check --connect` checks the rights of the monitor, and of `notify` where it has a receiver.",
@@ -138,7 +143,7 @@ def rights_script() -> str:
     lines = {
         where: [
             f'  allow "${need.process.upper()}" --operation {need.operation} '
-            + (" ".join(f"--topic {getattr(names, key)}" for key in need.topics) or "--group '*'")
+            + (" ".join(f"--topic {getattr(names, key)}" for key in need.topics) or "--group '*' --topic '*'")
             + ' "$@"'
             for need in NEEDS
             if bool(need.topics) == (where == "mirror")

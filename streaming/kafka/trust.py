@@ -47,6 +47,30 @@ def why_not_trusted(properties: Mapping[str, Any]) -> str | None:
     return None
 
 
+def tls_context(properties: Mapping[str, Any]) -> ssl.SSLContext:
+    """Return what makes TLS connections as librdkafka does with these properties.
+
+    :raises OSError: when a file of them cannot be read, or is no certificate or key.
+    """
+    context = _verifying(properties)
+    if str(properties.get("enable.ssl.certificate.verification", "true")).lower() == "false":
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if (own := properties.get("ssl.certificate.location")) is not None:
+        context.load_cert_chain(own, properties.get("ssl.key.location"), properties.get("ssl.key.password"))
+    return context
+
+
+def _verifying(properties: Mapping[str, Any]) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = str(properties.get("ssl.endpoint.identification.algorithm", "https")) != "none"
+    authority = properties.get("ssl.ca.location")
+    if authority is None:
+        context.load_default_certs()
+    else:
+        context.load_verify_locations(str(authority))
+    return context
+
+
 def _own(file: Path) -> str | None:
     try:
         certificate = x509.load_pem_x509_certificate(file.read_bytes())
@@ -61,13 +85,7 @@ def _own(file: Path) -> str | None:
 
 
 def _of_broker(properties: Mapping[str, Any], host: str, port: int) -> str | None:
-    authority = properties.get("ssl.ca.location")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = str(properties.get("ssl.endpoint.identification.algorithm", "https")) != "none"
-    if authority is None:
-        context.load_default_certs()
-    else:
-        context.load_verify_locations(str(authority))
+    authority, context = properties.get("ssl.ca.location"), _verifying(properties)
     try:
         with socket.create_connection((host, port), _DIAL_S) as dialled, context.wrap_socket(dialled, server_hostname=host):
             return None

@@ -14,9 +14,12 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import ResourceType
 from typer.testing import CliRunner
 
+from coordinator_model.groups.epochs.kinds import SHARE
+from coordinator_model.wire.constants import NONE
 from streaming.cli import app
 from streaming.commands.docs import DOCS
 from streaming.config.settings import Kafka, MonitorConfig, Topics
+from streaming.demo.raw_client import Connection, find_coordinator
 from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.mirror_topic import create_topic
@@ -26,9 +29,10 @@ from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.vitals import Vitals
 from streaming.mirror.producer import KafkaSink
-from streaming.replay.verify import describe_groups
+from streaming.replay.verify import DescribedGroup, describe_groups
 from streaming.sinks.findings import FindingsReader
 from tests.real.harness import wait_for
+from tests.real.lab.epoch_scene import ShareMember
 from tests.real.secured import PASSWORD, secured_cluster
 from tests.real.traffic import tick
 
@@ -36,14 +40,22 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 TOPICS = Topics()
 RIGHTS = [
-    (need.process, need.operation, "topic" if need.topics else "group", name)
+    (need.process, need.operation, kind, name)
     for need in NEEDS
-    for name in ([getattr(TOPICS, key) for key in need.topics] or ["*"])
+    for kind, name in [("topic", getattr(TOPICS, key)) for key in need.topics] or [("group", "*"), ("topic", "*")]
 ]
 SPARED = [
-    (VIEW, "Read", "topic", getattr(TOPICS, key)) for need in NEEDS if need.process == VIEW and need.only_if for key in need.topics
+    *(
+        (VIEW, "Read", "topic", getattr(TOPICS, key))
+        for need in NEEDS
+        if need.process == VIEW and need.only_if
+        for key in need.topics
+    ),
+    *((MONITOR, "Describe", kind, name) for kind, name in (("group", "*"), ("topic", "*"), ("topic", TOPICS.notifications))),
+    (VERIFY, "Describe", "topic", "*"),
 ]
-"""Without these rights the views show less, and say so."""
+"""Without these rights the views show less, and say so; the lag is not known; the command `topics` and one type of group lack something."""
+BY_COMMAND = [(MONITOR, "Create", "topic", name) for name in (TOPICS.mirror, TOPICS.notifications)]
 KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP}
 REST_S = 0.1
 
@@ -171,27 +183,41 @@ def group(scene):
     member.subscribe(["watched"])
     try:
         wait_for(lambda: member.poll(0.1) or member.assignment(), "the group is stable")
-        said = wait_for(lambda: stable(describe_groups(internal).described.get("orders")), "it is seen so")
-        published = {
-            "cluster": "watched",
-            "group": "orders",
-            "state": said.state,
-            "group_type": said.group_type,
-            "protocol": said.protocol,
-            "members": [each._asdict() for each in said.members],
-            "learning": None,
-            **dict.fromkeys(("state_since", "coordinator", "generation", "leader", "last_join_ms", "last_sync_ms")),
-            "waits_for": [],
-            "rebalances": {},
-            "errors": {},
-        }
+        said = wait_for(lambda: stable(describe_groups(internal, {}).described.get("orders")), "it is seen so")
         created(scene, TOPICS.groups)
-        producer = Producer(internal)
-        producer.produce(TOPICS.groups, json.dumps(published), key="watched/orders")
-        assert producer.flush(30) == 0
+        publish(scene, "orders", said)
         yield "orders"
     finally:
         member.close()
+
+
+def publish(scene, name: str, said: DescribedGroup) -> None:
+    """Write what the brokers say of a group as what the monitor says of it."""
+    published = {
+        "cluster": "watched",
+        "group": name,
+        "state": said.state,
+        "group_type": said.group_type,
+        "protocol": said.protocol,
+        "members": [each._asdict() for each in said.members],
+        "learning": None,
+        **dict.fromkeys(("state_since", "coordinator", "generation", "leader", "last_join_ms", "last_sync_ms")),
+        "waits_for": [],
+        "rebalances": {},
+        "errors": {},
+    }
+    produce(scene, {f"watched/{name}": json.dumps(published)})
+
+
+def unpublish(scene, *names: str) -> None:
+    produce(scene, {f"watched/{name}": None for name in names})
+
+
+def produce(scene, records: dict[str, str | None]) -> None:
+    producer = Producer({"bootstrap.servers": scene.secured.cluster.internal})
+    for key, value in records.items():
+        producer.produce(TOPICS.groups, value, key=key)
+    assert producer.flush(30) == 0
 
 
 def stable(described):
@@ -248,7 +274,7 @@ def test_each_right_to_create_that_is_missing_is_said(scene):
         if right[:2] == (TAP, "Create"):
             assert "cannot create topic" in lacking(scene, right, scene.create)
     for right in RIGHTS:
-        if right[1] == "Create" and right[0] in (MONITOR, NOTIFY):
+        if right[1] == "Create" and right[0] in (MONITOR, NOTIFY) and right not in BY_COMMAND:
             user, name = right[0], right[3]
             said = lacking(scene, right, lambda user=user: scene.check(user))
             assert f"topic {name}: user {user} lacks the right to Create" in said
@@ -309,6 +335,42 @@ def test_verify_does_not_take_a_group_that_it_may_not_see_for_one_that_is_gone(s
     assert status == 2, said
     assert "user verify may see none of what the monitor knows on" in said
     assert "do not know it" not in said
+
+
+def test_verify_goes_on_where_the_topics_of_one_group_may_not_be_described(scene, group):
+    """A user with a password, for whom a share group is described, too; its topics and those of a consumer group are hidden then."""
+    works(scene.verify, "verify has its rights")
+    internal = scene.secured.cluster.internal.split(",")[0]
+    modern = Consumer({"bootstrap.servers": internal, "group.id": "modern", "group.protocol": "consumer"})
+    modern.subscribe(["watched"])
+    with Connection(find_coordinator(internal, "jobs", client_id="jobs"), client_id="jobs") as connection:
+        one = ShareMember(connection, "jobs", topics=("watched",))
+        wait_for(lambda: one.join() == NONE and one.beat() == NONE, "the share group has a member")
+        try:
+            wait_for(lambda: modern.poll(0.1) or modern.assignment(), "the consumer group has one")
+            said = describe_groups({"bootstrap.servers": internal}, {"jobs": SHARE}).described
+            for name in ("modern", "jobs"):
+                publish(scene, name, said[name])
+            status, shown = wait_for(lambda: (done := scene.verify())[0] == 0 and done, "all are compared")
+            assert shown == "3 equal\n"
+            scene.secured.take(VERIFY, "Describe", ResourceType.TOPIC, "*")
+            try:
+                status, shown = wait_for(
+                    lambda: "2 not described" in (done := scene.verify())[1] and done, "verify may not see the topics"
+                )
+            finally:
+                scene.secured.grant(VERIFY, "Describe", ResourceType.TOPIC, "*")
+        finally:
+            modern.close()
+            one.say(-1)
+            unpublish(scene, "modern", "jobs")
+    why = "not allowed to see its topics (the right to Describe each topic that its members read)"
+    assert [" ".join(line.split()) for line in shown.splitlines()] == [
+        f"jobs cannot be compared: {why}",
+        f"modern cannot be compared: {why}",
+        "1 equal, 2 not described by the brokers",
+    ]
+    assert status == 0
 
 
 def test_verify_names_the_cluster_that_refuses(scene, group):

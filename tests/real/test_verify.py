@@ -10,11 +10,13 @@ from confluent_kafka import Consumer, Producer
 from typer.testing import CliRunner
 
 from coordinator_model.settings import Settings
+from coordinator_model.wire.constants import NONE
 from streaming.cli import app
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
 from streaming.replay.verify import describe_groups, differences
 from tests.real.harness import running_tap, wait_for
+from tests.real.lab.epoch_scene import EpochMember, ShareMember, StreamsMember
 from tests.real.lab.monitor import Monitor
 
 pytestmark = pytest.mark.real
@@ -100,12 +102,6 @@ def test_says_in_turn_that_it_cannot_that_all_is_equal_and_what_differs(scene):
     publish(broker, {**known, "group": "gone", "learning": "a gap"})
     assert verify(broker)[0] == 0
 
-    publish(broker, {**known, "group": "jobs", "group_type": "share"})
-    status, said = verify(broker)
-    assert status == 0
-    assert "jobs cannot be compared: librdkafka cannot describe a share group\n" in said
-    assert said.endswith("1 equal, 1 of a type that cannot be described\n")
-    assert verify(broker, "--group", "jobs")[0] == 2
     publish(broker, {**known, "cluster": "other"})
     status, said = verify(broker)
     assert status == 2
@@ -137,7 +133,7 @@ def test_a_consumer_group_is_equal_at_each_point_of_its_life(scene):
     broker, monitor, front = scene
 
     def equal(state, members):
-        described = describe_groups({"bootstrap.servers": broker.internal}).described["modern"]
+        described = describe_groups({"bootstrap.servers": broker.internal}, {}).described["modern"]
         known = monitor.described().get("modern")
         return (
             (described.state, described.group_type, {one.client_id for one in described.members}) == (state, "consumer", members)
@@ -158,6 +154,32 @@ def test_a_consumer_group_is_equal_at_each_point_of_its_life(scene):
     wait_for(lambda: equal("Empty", set()), "all have left")
     publish(broker, monitor.described()["modern"])
     assert verify(broker, "--cluster", "verified", "--group", "modern") == (0, "1 equal\n")
+
+
+@pytest.mark.parametrize(("kind", "member"), [("share", ShareMember), ("streams", StreamsMember)])
+def test_verify_compares_share_and_streams_groups(scene, kind, member: type[EpochMember]):
+    broker, monitor, front = scene
+    coordinator = find_coordinator(front, kind, client_id=kind)
+    with Connection(coordinator, client_id=kind) as connection:
+        one = member(connection, kind, topics=(TOPIC,))
+        wait_for(lambda: one.join() == NONE, "it joins")
+        known = wait_for(
+            lambda: one.beat() == NONE and (seen := monitor.described().get(kind)) and seen["state"] == "Stable" and seen,
+            "the model follows",
+        )
+        publish(broker, known)
+        compared = ("--cluster", "verified", "--group", kind)
+        wait_for(lambda: one.beat() == NONE and verify(broker, *compared) == (0, "1 equal\n"), "the brokers have assigned")
+
+        publish(broker, {**known, "members": []})
+        status, said = verify(broker, *compared)
+        assert status == 1
+        assert f"member {one.member_id} (client {kind}) is a member only to the brokers" in said
+
+        publish(broker, {**known, "group": f"{kind}-gone"})
+        status, said = verify(broker, "--cluster", "verified", "--group", f"{kind}-gone")
+        assert (status, "the monitor says Stable, the brokers do not know it" in said) == (1, True)
+        one.say(-1)
 
 
 def test_says_that_brokers_cannot_be_reached(monkeypatch):

@@ -12,7 +12,6 @@ from coordinator_model.wire import (
 )
 from coordinator_model.wire.constants import NONE
 from streaming.demo.raw_client import Connection, RawClientError, find_coordinator
-from streaming.replay.verify import DescribedGroup, DescribedMember
 
 _VERSIONS = {ShareGroupDescribeRequest.API_KEY: 1, StreamsGroupDescribeRequest.API_KEY: 0}
 _NOT_YET = {14, 15, 16, 69}  #: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, GROUP_ID_NOT_FOUND
@@ -36,12 +35,3 @@ def answer_about(bootstrap: str, group: str, kind: str) -> Any | None:
     if answer.error_code != NONE:
         raise RawClientError(f"{address} does not describe {kind} group {group}: error {answer.error_code}, {answer.error_message}")
     return answer
-
-
-def describe(bootstrap: str, group: str, kind: str) -> DescribedGroup | None:
-    """Return the same in the form that the model is held against."""
-    answer = answer_about(bootstrap, group, kind)
-    if answer is None:
-        return None
-    members = (DescribedMember(member.member_id, None, member.client_id) for member in answer.members)
-    return DescribedGroup(answer.group_state, kind, "", frozenset(members))

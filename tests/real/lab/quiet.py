@@ -10,9 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from streaming.demo.raw_client import RawClientError
 from streaming.replay.verify import DescribedGroup, describe_groups, differences, unknown_because
-from tests.real.lab import newer_groups
 from tests.real.lab.cluster import Site
 from tests.real.lab.monitor import Monitor
 
@@ -109,17 +107,11 @@ def _describe(site: Site, newer: Mapping[str, str]) -> dict[str, DescribedGroup]
     deadline = time.monotonic() + ANSWER_PATIENCE_S
     while True:
         try:
-            return _described_by(site, newer)
-        except (KafkaException, RawClientError):  # they move, or have been slow
+            answers = describe_groups({"bootstrap.servers": site.internal}, newer)
+        except KafkaException:  # a coordinator moves, or has been slow
             if time.monotonic() > deadline:
                 raise
+        else:
+            if not answers.refused or time.monotonic() > deadline:
+                return answers.described
         time.sleep(0.3)
-
-
-def _described_by(site: Site, newer: Mapping[str, str]) -> dict[str, DescribedGroup]:
-    described = describe_groups({"bootstrap.servers": site.internal}).described
-    for name, kind in newer.items():
-        group = newer_groups.describe(site.brokers[0].internal, name, kind)
-        if group is not None:
-            described[name] = group
-    return described

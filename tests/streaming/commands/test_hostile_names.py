@@ -177,9 +177,8 @@ class Topics:
 
 def test_verify(groups, capsys):
     (group,) = groups
-    outcome = verify.compare({HOSTILE: group}, Answers({}, frozenset()))
-    outcome.hidden.append(HOSTILE)
-    outcome.undescribed[HOSTILE] = "share"
+    outcome = verify.compare({HOSTILE: group}, Answers({}, {}))
+    outcome.refused[HOSTILE] = HOSTILE
     outcome.different[HOSTILE].append(f"{HOSTILE} is a member only to the monitor")
     outcome.unknown[HOSTILE] = HOSTILE
     verify._show(outcome, output.stdout())
