@@ -29,7 +29,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.snapshots import PartitionState, SnapshotError, pack_partition, unpack_partition
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR
-from coordinator_model.wire.record import Kind, MirrorRecord, unpack_not_offered, unpack_topics
+from coordinator_model.wire.record import Kind, MirrorRecord, unpack_tick, unpack_topics
 from coordinator_model.wording import counted
 
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # bound once, since every frame uses them
@@ -64,6 +64,7 @@ class Coordinator:
         self._continuity.coverage.since_us = state.blind_to_us
         self._scheduler = Scheduler()
         self._facts = state.facts
+        self._taps = state.taps
         self.groups = GroupStore(
             self.settings,
             self._scheduler,
@@ -126,7 +127,7 @@ class Coordinator:
                 self._facts.learn_topics(record.cluster, names)
                 self._facts.learn_partitions(record.cluster, partitions, record.at_us)
             elif kind is Kind.TICK:
-                self.counters.ticked(record.connection, record.cluster, record.at_us, unpack_not_offered(record.frame))
+                self._ticked(record, found)
         self._current_offset = None
         return found
 
@@ -247,6 +248,7 @@ class Coordinator:
             waiting=self._admissions.waiting,
             facts=self._facts,
             events=self._group_events.stored(),
+            taps=self._taps,
         )
         return pack_partition(state, *self.groups.pack())
 
@@ -342,6 +344,15 @@ class Coordinator:
         elif group.counted:
             self.groups.unshown[key] = None
         group.counted = False
+
+    def _ticked(self, record: MirrorRecord, found: list[Finding]) -> None:
+        """Take note of a tick. Each goes to every partition, so one alone looks for taps that are silent."""
+        facts = unpack_tick(record.frame)
+        self.counters.ticked(record.connection, record.cluster, record.at_us, facts)
+        if self.partition == 0:
+            if facts.place is not None:
+                self._taps.note(record.cluster, facts.place, self.now_us)
+            found.extend(self._own.silent_taps(self._taps.silent(self.now_us, self._continuity.coverage.since_us), self.now_us))
 
     def _closed(self, record: MirrorRecord) -> None:
         self.record_counts[record.kind.value] += 1

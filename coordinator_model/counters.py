@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.stored import Stored
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, supported_versions
-from coordinator_model.wire.record import Kind, MirrorRecord
+from coordinator_model.wire.record import Kind, MirrorRecord, TickFacts
 
 BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """Upper bounds of the duration histograms, from one round trip to twice max.poll.interval.ms. Part of the snapshot."""
@@ -119,12 +119,12 @@ class Counters(Stored):
         self.unpaired, self.others, self.gaps = Counter(self.unpaired), Counter(self.others), Counter(self.gaps)
         self.errors, self.evictions = Counter(self.errors), Counter(self.evictions)
 
-    def ticked(self, capturer: str, cluster: str, at_us: int, not_offered: tuple[str, ...] = ()) -> None:
+    def ticked(self, capturer: str, cluster: str, at_us: int, facts: TickFacts) -> None:
         """Note that a capturer is alive. A restarted one has another name, so names that are silent are dropped."""
         self.tick_us = at_us
         self.taps[capturer] = cluster, at_us
-        if not_offered:
-            self.not_offered[capturer] = not_offered
+        if facts.not_offered:
+            self.not_offered[capturer] = facts.not_offered
         if len(self.taps) > _CAPTURERS:
             self.taps = dict(sorted(self.taps.items(), key=lambda one: one[1][1])[-_CAPTURERS // 2 :])
             self.not_offered = {name: texts for name, texts in self.not_offered.items() if name in self.taps}

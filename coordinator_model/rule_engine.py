@@ -16,8 +16,9 @@ from coordinator_model.known_defects import Shown, Software
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import Due, FrameRule, Rule, TimerRule, last_frame_text
-from coordinator_model.rules.observation import CUT_ACTION, cut_words
+from coordinator_model.rules.observation import CUT_ACTION, V_11, cut_words, tap_silent
 from coordinator_model.settings import Settings
+from coordinator_model.tap_watch import SilentTap
 from coordinator_model.wire.record import MirrorRecord
 from coordinator_model.wording import a_or_an, seconds
 
@@ -181,6 +182,19 @@ class PartitionFindings:
         )
         observed = f"{record.kind.value} captured {late} before the newest record, on connection {record.connection}"
         return self.report("V-09", summary, observed, now_us)
+
+    def silent_taps(self, silent: Iterable[SilentTap], now_us: int) -> list[Finding]:
+        """Report the taps that are silent, and resolve the findings about those that tick again or are missed no longer."""
+        breaches = {breach.subject: breach for breach in map(tap_silent, silent)}
+        found: list[Finding] = []
+        for subject, breach in breaches.items():
+            known = self.open_findings.open.get((V_11.id, subject))
+            if known is None or now_us - known.updated_us >= self._quiet_us // 2:
+                found += self._report(V_11.id, breach, now_us)
+        over = [key for key in self.open_findings.open if key[0] == V_11.id and key[1] not in breaches]
+        if over:
+            found += self.open_findings.settle(CATALOGUE, now_us, self._quiet_us, over, "")
+        return found
 
     def settle(self, now_us: int) -> list[Finding]:
         """Resolve the findings that have not recurred for ``quiet_ms``."""

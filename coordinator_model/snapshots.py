@@ -39,6 +39,7 @@ from coordinator_model.groups.records import (
 from coordinator_model.open_findings import OpenFinding, OpenFindings
 from coordinator_model.scheduler import GroupKey
 from coordinator_model.stored import Stored
+from coordinator_model.tap_watch import TapWatch
 from coordinator_model.wire.record import MirrorRecord
 
 FORMAT_VERSION: Final = 1
@@ -235,6 +236,7 @@ class PartitionState(Stored):
     waiting: list[MirrorRecord] = []  #: heartbeats whose response will show the type of their group
     facts: ClusterFacts = field(default_factory=ClusterFacts)
     events: StoredEvents = field(default_factory=StoredEvents)
+    taps: TapWatch = field(default_factory=TapWatch)
 
 
 class _Snapshot(Stored):

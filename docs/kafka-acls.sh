@@ -30,7 +30,7 @@ mirror)
   allow "$MONITOR" --operation Write --topic rebalance-lag "$@"
   allow "$MONITOR" --operation Create --topic rebalance-lag "$@"
   allow "$MONITOR" --operation Create --topic rebalance-mirror --topic rebalance-notifications "$@"
-  allow "$MONITOR" --operation Describe --topic rebalance-notifications "$@"
+  allow "$MONITOR" --operation Read --topic rebalance-notifications "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-findings --topic rebalance-status --topic rebalance-notifications "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-events "$@"
   allow "$NOTIFY" --operation Read --topic rebalance-groups --topic rebalance-events "$@"

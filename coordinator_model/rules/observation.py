@@ -15,10 +15,11 @@ from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import NO_CLIENT, ClientInfo, Exchange
 from coordinator_model.rules.base import Breach, Due, Rule, rule, the_client, timer_rule, whom
+from coordinator_model.tap_watch import SilentTap
 from coordinator_model.wire import API_NAMES, may_be_an_error, supported_versions
 from coordinator_model.wire.leading import leading_error_code, names_correlation, names_request
 from coordinator_model.wire.record import Kind, MirrorRecord
-from coordinator_model.wording import a_or_an, begin, counted, some
+from coordinator_model.wording import a_or_an, begin, clock, counted, some
 
 _NAMED = 3
 
@@ -218,6 +219,51 @@ V_09 = Rule(
     "(model.clock_skew_ms); look at what delays the capture of the broker named.",
     false_alarms="A tap that could not reach the mirror topic for a while, and then wrote what it had kept.",
 )
+
+V_11 = Rule(
+    id="V-11",
+    name="tap silent",
+    severity=ERROR,
+    certainty=CERTAIN,
+    blame=CAPTURE,
+    meaning="A tap writes nothing any more while others do: clients that connect through it are cut off from the brokers, or are no longer "
+    "seen.",
+    condition="No tick of a tap for 12 s, while ticks of another one arrive, and no tap on another host has the same listeners.",
+    expected="A tick of each tap each second.",
+    action="Start the tap again, or see why it cannot reach the mirror topic: what it said last is in its log. One that was taken away on "
+    "purpose is missed for a day.",
+    false_alarms="After the mirror topic was away: a tap that writes what it kept later than another does.",
+)
+V_12 = Rule(
+    id="V-12",
+    name="notifier silent",
+    severity=ERROR,
+    certainty=CERTAIN,
+    blame=CAPTURE,
+    meaning="A notifier has ended, hangs, or cannot reach Kafka: its receivers are sent nothing, whatever is found.",
+    condition="No sign of life of a notifier for 15 s, while the job can read the topic of notifications.",
+    expected="A sign of life of each notifier every 5 s.",
+    action="Look at the process 'rebalance-monitor notify' on the host named and what it said last; start it again: it sends what it has "
+    "missed. One that was taken away on purpose is missed for a day. Let something else watch this finding, such as the alert "
+    "RebalanceNotifierSilent: a notifier that is gone cannot send it.",
+    false_alarms="None known.",
+)
+
+
+def tap_silent(silent: SilentTap) -> Breach:
+    """Return the breach of a tap that ticks no longer."""
+    listeners = [listener.partition("=") for listener in silent.place.listeners.split(",")]
+    where = some([here for here, _, _ in listeners], _NAMED)
+    brokers = some([broker for _, _, broker in listeners if broker], _NAMED)
+    of = f" of cluster {silent.cluster}" if silent.cluster else ""
+    return Breach(
+        f"tap {silent.cluster}/{silent.place.host}/{silent.place.listeners}",
+        f"The tap on host {silent.place.host} that listens at {where} for {brokers}{of} has written nothing since "
+        f"{clock(silent.ticked_us)}, while other taps do: it has ended, or does not reach the mirror topic. Its clients are cut off, or "
+        "are not seen.",
+        f"no tick of it since {clock(silent.ticked_us)}",
+        (),
+    )
 
 
 @rule("described otherwise", WARNING, CONFIRMED, CAPTURE, quiet_times=5)

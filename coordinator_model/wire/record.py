@@ -19,8 +19,11 @@ from msgspec import Struct
 
 FORMAT_VERSION: Final = 1
 HEADER_NAME: Final = "mirror"
+_HOST: Final = "host"
+_LISTENERS: Final = "listeners"
 _NOT_OFFERED: Final = "not_offered"
 _NOT_OFFERED_AT_MOST: Final = 32
+_PLACE_AT_MOST: Final = 500
 
 MIRRORED_API_KEYS: Final = frozenset({8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 28, 42, 47, 68, 69, 76, 77, 88, 89})
 """APIs of group coordination, and those that identify its clients. Never Produce, Fetch, SASL, tokens or SCRAM: payloads and
@@ -32,9 +35,7 @@ class Kind(StrEnum):
 
     REQUEST = "req"
     RESPONSE = "res"
-    TICK = (
-        "tick"  #: the capturer is alive; advances the partition's clock while its groups are silent. See :func:`unpack_not_offered`
-    )
+    TICK = "tick"  #: the capturer is alive; advances the partition's clock while its groups are silent. See :func:`unpack_tick`
     OPEN = "open"
     CLOSE = "close"
     GAP = "gap"  #: records were lost between capture and topic; the value is a :class:`Loss`
@@ -123,24 +124,46 @@ class Loss(NamedTuple):
     cause: int = Cause.NOT_DELIVERED
 
 
-def tick(at_us: int, *, cluster: str, connection: str, not_offered: Sequence[str] = ()) -> MirrorRecord:
+class Place(NamedTuple):
+    """Where a tap is."""
+
+    host: str
+    listeners: str  #: as its option names them: ``0.0.0.0:9092=broker1:9093``, with commas between several
+
+
+class TickFacts(NamedTuple):
+    """What a tick says of its capturer."""
+
+    place: Place | None = None  #: of a tap; a capture has none
+    not_offered: tuple[str, ...] = ()  #: versions of APIs that the brokers support and its clients are not offered, each as text
+
+
+def tick(at_us: int, *, cluster: str, connection: str, place: Place | None = None, not_offered: Sequence[str] = ()) -> MirrorRecord:
     """Return the tick of the capturer that ``connection`` names, to be written to every partition.
 
+    :param place: of a tap, whose absence is to be noticed.
     :param not_offered: versions of APIs that the brokers support and the capturer's clients are not offered, each as text.
     """
-    value = _encode({_NOT_OFFERED: list(not_offered)}) if not_offered else b""
-    return MirrorRecord(-1, -1, None, Kind.TICK, at_us, cluster, connection=connection, frame=value)
+    said: dict[str, Any] = {_NOT_OFFERED: list(not_offered)} if not_offered else {}
+    if place is not None:
+        said |= {_HOST: place.host, _LISTENERS: place.listeners}
+    return MirrorRecord(-1, -1, None, Kind.TICK, at_us, cluster, connection=connection, frame=_encode(said) if said else b"")
 
 
-def unpack_not_offered(value: bytes) -> tuple[str, ...]:
-    """Read what clients are not offered from the value of a tick; what is no text is left out, and what cannot be read is nothing."""
+def unpack_tick(value: bytes) -> TickFacts:
+    """Read the value of a tick; what is no text is left out, and what cannot be read is nothing."""
     if not value:
-        return ()
+        return TickFacts()
     try:
-        found = _read_map(value).get(_NOT_OFFERED)
+        found = _read_map(value)
     except RecordError:
-        return ()
-    return tuple(one for one in found if isinstance(one, str))[:_NOT_OFFERED_AT_MOST] if isinstance(found, list) else ()
+        return TickFacts()
+    host, listeners, texts = found.get(_HOST), found.get(_LISTENERS), found.get(_NOT_OFFERED)
+    place = None
+    if isinstance(host, str) and isinstance(listeners, str) and listeners:
+        place = Place(host[:_PLACE_AT_MOST], listeners[:_PLACE_AT_MOST])
+    not_offered = (one for one in texts if isinstance(one, str)) if isinstance(texts, list) else ()
+    return TickFacts(place, tuple(not_offered)[:_NOT_OFFERED_AT_MOST])
 
 
 def gap(at_us: int, loss: Loss, *, cluster: str) -> MirrorRecord:

@@ -32,6 +32,7 @@ _WITH_TRACES: Final = "traces.endpoint is set"
 _WITH_DIGEST: Final = "a [notify.digest.NAME] is set"
 _WITH_LAG: Final = "lag.enabled is true"
 _BY_COMMAND: Final = "`topics --config` runs as this user"
+_WITH_NOTIFIER: Final = "`notify` runs somewhere"
 
 NEEDS: Final = (
     Need(MONITOR, "Read", ("mirror", "findings", "groups", "status"), "reads the frames; findings of before; its metrics"),
@@ -42,7 +43,7 @@ NEEDS: Final = (
     Need(MONITOR, "Create", ("lag",), "creates the topic", _WITH_LAG),
     Need(MONITOR, "Describe", (), "asks the watched brokers for the lag of groups", _WITH_LAG),
     Need(MONITOR, "Create", ("mirror", "notifications"), "creates every topic: the command `topics`", _BY_COMMAND),
-    Need(MONITOR, "Describe", ("notifications",), "says which topics exist: the command `topics`", _BY_COMMAND),
+    Need(MONITOR, "Read", ("notifications",), "misses a notifier that is gone", _WITH_NOTIFIER),
     Need(NOTIFY, "Read", ("findings", "status", "notifications"), "reads what it sends, and what it has sent"),
     Need(NOTIFY, "Read", ("events",), "reads the rebalances that it sends as traces", _WITH_TRACES),
     Need(NOTIFY, "Read", ("groups", "events"), "reads what it sends as the weekly digest", _WITH_DIGEST),
@@ -89,7 +90,7 @@ def topic_needs(
     :param digest: whether a weekly digest is sent.
     """
     asked = {_WITH_TRACES: traces, _WITH_LAG: lag, _WITH_DIGEST: digest}
-    absent = {_BY_COMMAND, *(condition for condition, is_set in asked.items() if not is_set)}
+    absent = {_BY_COMMAND, _WITH_NOTIFIER, *(condition for condition, is_set in asked.items() if not is_set)}
     for need in NEEDS:
         if need.process == process and need.only_if not in absent:
             yield from ((getattr(topics, key), need.operation) for key in need.topics)

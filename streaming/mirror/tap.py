@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from coordinator_model.wire.record import Kind, MirrorRecord, tick
+from coordinator_model.wire.record import Kind, MirrorRecord, Place, tick
 from streaming.mirror.bridge import Bridge, ClientSide
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import FRAME_CAP, Conversation
@@ -110,6 +110,7 @@ class Tap:
             if stand_in.by_name:
                 self.tls.note_names()
         self._name = f"{int(time.time()):x}{os.urandom(3).hex()}"
+        self._place = Place(socket.gethostname(), "")
         self._last_us = 0
         self._servers: list[asyncio.Server] = []
         self._node_servers: list[asyncio.Server] = []
@@ -144,6 +145,8 @@ class Tap:
         except BaseException:
             await self.stop()
             raise
+        pairs = zip(self.addresses, self._listeners, strict=True)
+        self._place = self._place._replace(listeners=",".join(f"{here}={listener.broker}" for here, listener in pairs))
         self._ticker = loop.call_soon(self._tick)
         return self
 
@@ -219,7 +222,7 @@ class Tap:
         self._ticker = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
         self.tls.renew()
         not_offered = self.stand_in.lowered if self.stand_in is not None else ()
-        self._write(tick(self.now_us(), cluster=self._cluster, connection=self._name, not_offered=not_offered))
+        self._write(tick(self.now_us(), cluster=self._cluster, connection=self._name, place=self._place, not_offered=not_offered))
 
     def now_us(self) -> int:
         """Capture time, microseconds since the epoch; does not run backwards for a clock that is being adjusted."""

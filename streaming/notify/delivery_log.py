@@ -2,8 +2,8 @@
 
 It is a topic and not a file, so the notifier needs no disk and can run on any machine. It has one record for each receiver and
 finding that was sent to it as open. It also has one record for each receiver and partition of the findings topic: the position below
-which every finding is processed (``streaming.notify.outbox``). The findings topic is part of the key, so notifiers of several clusters
-can share one log.
+which every finding is processed (``streaming.notify.outbox``); and one for each host on which a notifier runs, a sign of life. The findings
+topic is part of the key, so notifiers of several clusters can share one log.
 
 A delivery and its log record are not atomic, and a kill may come between them. So the record is written and flushed right after the
 delivery; only what was accepted in those milliseconds is repeated. The record of a resolved finding may be deleted only when the position
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from streaming.kafka.clients import LastingProducer, Queued
 from streaming.kafka.credentials import Credentials
 from streaming.notify.notification import Delivered
+from streaming.sinks.notifiers import ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -48,6 +49,8 @@ class Memory:
             if not name.startswith(self._prefix):
                 return
             receiver, _, what = name.removeprefix(self._prefix).rpartition("/")
+            if receiver == ALIVE:
+                return
             content: dict[str, Any] | None = json.loads(value) if value else None
             self._apply(receiver, what, content)
         except (ValueError, LookupError, TypeError):
@@ -78,6 +81,9 @@ class DeliveryLog(Protocol):
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None:
         """Store the positions of a receiver, then delete the records of the finding ids in ``forget``."""
 
+    def live(self, host: str, at_s: float) -> None:
+        """Write that the notifier on a host is alive (seconds since the epoch)."""
+
 
 class NoDeliveryLog:
     """A delivery log for dry runs that stores nothing."""
@@ -85,6 +91,8 @@ class NoDeliveryLog:
     def remember(self, receiver: str, delivered: Mapping[str, Delivered]) -> None: ...
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None: ...
+
+    def live(self, host: str, at_s: float) -> None: ...
 
 
 class KafkaDeliveryLog:
@@ -109,6 +117,9 @@ class KafkaDeliveryLog:
         if self._flush():
             for name in forget:
                 self._write(receiver, name, None)
+
+    def live(self, host: str, at_s: float) -> None:
+        self._write(ALIVE, host, {"at_ms": round(at_s * 1000)})
 
     def close(self) -> bool:
         """Wait until all records are written; return False on timeout."""

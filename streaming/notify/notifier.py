@@ -6,6 +6,7 @@ because the newest state of a finding may be the last record.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _POLL_S: Final = 0.25
 _END_WITHIN_S: Final = 20.0
 _SAY_UNREADABLE: Final = 10
+_ALIVE_EVERY_S: Final = 5.0
 
 
 def _reader(config: MonitorConfig, topics: Sequence[str], tell: Callable[[str], None]) -> CompactedReader:
@@ -123,6 +125,7 @@ class Notifier:
             hint=lambda: ", which the notifier cannot reach either" if self._feed.in_trouble else "",
         )
         self._receivers = receivers(config, self._watchdog)
+        self._lived_s = -_ALIVE_EVERY_S  #: when it last gave a sign of life, by the monotonic clock
         self._everybody: list[Dispatcher] = []
         self._readers: list[Dispatcher] = []  #: the dispatchers that get findings
         self.traces: TraceSender | None = None
@@ -193,6 +196,7 @@ class Notifier:
                 for record in self._feed.poll(_POLL_S):
                     self._take(record)
                 self._look()
+                self._live()
         finally:
             stop.set()
             for dispatcher in self._everybody:
@@ -259,6 +263,12 @@ class Notifier:
         observed = self._watchdog.look(self._clock())
         if observed is not None:
             self._observe(observed)
+
+    def _live(self) -> None:
+        """Give a sign of life, which the job misses when it does not come (rule V-12)."""
+        if self.looked_s - self._lived_s >= _ALIVE_EVERY_S:
+            self._lived_s = self.looked_s
+            self._delivery_log.live(socket.gethostname(), self._clock())
 
     def _observe(self, observed: ObservedFinding) -> None:
         (self.open.discard if observed.is_over else self.open.add)(observed.id)

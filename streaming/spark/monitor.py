@@ -14,12 +14,14 @@ from py4j.protocol import Py4JError
 from coordinator_model.coordinator import Coordinator
 from streaming.config.spark import is_submitted
 from streaming.engine.mirror_silence import SilenceWatch, subjects
+from streaming.engine.notifier_watch import NotifierWatch
 from streaming.engine.own_findings import Standing
 from streaming.kafka.mirror_watch import MirrorWatch
 from streaming.kafka.topics import newest_record_us
 from streaming.quality.process import QualityProcess
 from streaming.quality.query import start as start_quality
 from streaming.sinks.findings import FindingsWriter
+from streaming.sinks.notifiers import SignsOfLife
 from streaming.spark import checkpoint, job, jvm
 from streaming.spark.hadoop import HadoopPath
 from streaming.spark.lease import Lease
@@ -85,6 +87,7 @@ class Monitor:
             newest_us=lambda partition: newest_record_us(config, partition),
             standing=Standing(config.cluster, published, subjects(mirror.topic, mirror.partitions)),
         )
+        self._notifiers, self._signs = NotifierWatch(config.cluster, published), SignsOfLife(config, tell=tell)
         self._checks = QualityProcess(config) if config.quality.enabled else None
         others = {} if self._checks is None else {checkpoint.QUALITY: partial(start_quality, config=config, checks=self._checks)}
         self._mirror = mirror
@@ -106,6 +109,7 @@ class Monitor:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._signs.close()
         self._mirror_watch.__exit__(kind, error, trace)
         self._stop()
         self.writer.flush(_FLUSH_S)
@@ -212,7 +216,7 @@ class Monitor:
             self._say_starting()
         self._running = self._supervisor.is_running()
         if not self._running:
-            self._silence.pause()
+            self._pause()
             self._moved_at = time.monotonic()  # why, the supervisor has said
             return
         progress = self._supervisor.progress()
@@ -222,11 +226,18 @@ class Monitor:
         self._moved_at = self._progress_at = time.monotonic()
         self.progress, self._said_stalled = progress, False
         self.writer.publish(self._silence.observe(progress.read, progress.available, time.time_ns() // 1000))
+        signs = self._signs.read()
+        if signs is not None:
+            self.writer.publish(self._notifiers.observe(signs, time.time_ns() // 1000))
+
+    def _pause(self) -> None:
+        """While nothing is read, nothing can be said of what others write."""
+        self._silence.pause()
+        self._notifiers.pause(time.time_ns() // 1000)
 
     def _stalled(self, stalled_s: float) -> None:
-        """While nothing is read, nothing can be said of the mirror."""
         if stalled_s > _STALLED_S:
-            self._silence.pause()
+            self._pause()
         if stalled_s > _SAY_STALLED_S and not self._said_stalled:
             self._said_stalled = True
             servers = self._config.kafka.bootstrap_servers

@@ -11,7 +11,7 @@ from msgspec.msgpack import decode, encode
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import BUCKETS_S, Counters
-from coordinator_model.wire.record import Kind
+from coordinator_model.wire.record import Kind, TickFacts
 from tests.coordinator_model.classic import live, settled, static_group
 from tests.coordinator_model.conversation import START_US, Conversation, subscription
 from tests.coordinator_model.epochs import Epochs, foo
@@ -317,12 +317,12 @@ def test_counts_go_on_after_a_restart(talk: Conversation) -> None:
 def test_each_capturer_is_known_by_its_newest_tick_and_of_many_the_newest() -> None:
     counters = Counters()
     for number in range(200):
-        counters.ticked(f"tap-{number % 2}", "prod", 1_000_000 * number, ("Fetch 19 → 18",) if number == 1 else ())
+        counters.ticked(f"tap-{number % 2}", "prod", 1_000_000 * number, TickFacts(None, ("Fetch 19 → 18",) if number == 1 else ()))
     assert counters.as_json()["taps"] == [("tap-0", "prod", 198_000), ("tap-1", "prod", 199_000)]
     assert counters.as_json()["not_offered"] == {"tap-1": ("Fetch 19 → 18",)}
     assert decode(encode(counters), type=Counters).as_json() == counters.as_json()
     for number in range(1_000):
-        counters.ticked(f"restarted-{number}", "prod", 1_000_000 * (200 + number))
+        counters.ticked(f"restarted-{number}", "prod", 1_000_000 * (200 + number), TickFacts())
     names = [name for name, _, _ in counters.as_json()["taps"]]
     assert "restarted-999" in names
     assert "tap-1" not in names

@@ -16,13 +16,14 @@ from coordinator_model.wire.record import (
     Kind,
     Loss,
     MirrorRecord,
+    Place,
     RecordError,
     pack_envelope,
     pack_loss,
     tick,
     unpack_loss,
-    unpack_not_offered,
     unpack_record,
+    unpack_tick,
 )
 from tests.coordinator_model.wire.records import records
 
@@ -112,9 +113,16 @@ def test_bad_losses(value):
 
 @pytest.mark.parametrize("value", [b"", b"\xc1", packb([1]), packb({}), packb({"not_offered": 1})])
 def test_a_tick_whose_value_says_nothing_of_versions(value):
-    assert unpack_not_offered(value) == ()
+    assert unpack_tick(value).not_offered == ()
 
 
 def test_a_tick_says_what_clients_are_not_offered():
-    assert unpack_not_offered(tick(7, cluster="c", connection="t", not_offered=["Fetch 19 → 18"]).frame) == ("Fetch 19 → 18",)
-    assert unpack_not_offered(packb({"not_offered": [1, "a", *"b" * 100]})) == ("a", *"b" * 31)
+    assert unpack_tick(tick(7, cluster="c", connection="t", not_offered=["Fetch 19 → 18"]).frame).not_offered == ("Fetch 19 → 18",)
+    assert unpack_tick(packb({"not_offered": [1, "a", *"b" * 100]})).not_offered == ("a", *"b" * 31)
+
+
+def test_a_tick_says_where_its_tap_is():
+    place = Place("web1", "0.0.0.0:9092=kafka-1:9093")
+    assert unpack_tick(tick(7, cluster="c", connection="t", place=place).frame) == (place, ())
+    assert unpack_tick(packb({"host": 1, "listeners": "x"})) == (None, ())
+    assert unpack_tick(packb({"host": "h" * 600, "listeners": "l" * 600})).place == ("h" * 500, "l" * 500)

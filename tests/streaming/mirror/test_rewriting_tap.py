@@ -14,7 +14,7 @@ from collections import defaultdict, deque
 import pytest
 
 from coordinator_model.wire.constants import FIND_COORDINATOR
-from coordinator_model.wire.record import Kind, MirrorRecord, unpack_not_offered
+from coordinator_model.wire.record import Kind, MirrorRecord, unpack_tick
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.rewriting.known_brokers import KnownBrokers
 from streaming.mirror.rewriting.stand_in import StandIn
@@ -365,8 +365,8 @@ def test_ticks_say_what_clients_are_not_offered() -> None:
             while not any(record.kind is Kind.TICK for record in sink[seen:]):  # noqa: ASYNC110 - a sink only takes records
                 await asyncio.sleep(0.01)
             ticks = [record for record in sink if record.kind is Kind.TICK]
-            assert unpack_not_offered(ticks[0].frame) == ()
-            assert unpack_not_offered(ticks[-1].frame) == (f"Metadata 99 → {KNOWN[3].last}",)
+            assert unpack_tick(ticks[0].frame).not_offered == ()
+            assert unpack_tick(ticks[-1].frame).not_offered == (f"Metadata 99 → {KNOWN[3].last}",)
             writer.close()
 
     run(scenario())

@@ -1,0 +1,134 @@
+"""A tap that ticks no longer, while another does: V-11."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from coordinator_model.coordinator import Coordinator
+from coordinator_model.finding import Finding, Severity, Status
+from coordinator_model.wire.record import Loss, MirrorRecord, Place, gap, tick
+
+SECOND_US = 1_000_000
+BEGIN_US = 1_800_000_000 * SECOND_US
+A, B = Place("web1", "0.0.0.0:9092=kafka-1:9093"), Place("web2", "0.0.0.0:9092=kafka-2:9093,0.0.0.0:9192=kafka-3:9093")
+
+
+class Mirror:
+    """One partition, into which taps tick each second."""
+
+    def __init__(self, partition: int = 0) -> None:
+        self.model = Coordinator(topic="mirror", partition=partition)
+        self.found: list[Finding] = []
+        self.second = 0
+        self._offset = 0
+
+    def feed(self, record: MirrorRecord) -> None:
+        record.partition, record.offset = self.model.partition, self._offset
+        self._offset += 1
+        self.found += self.model.receive(record)
+
+    def live(self, seconds: int, taps: Sequence[Place], *, skews_s: Sequence[int] = (), cluster: str = "") -> None:
+        for _ in range(seconds):
+            self.second += 1
+            for number, place in enumerate(taps):
+                skew_s = skews_s[number] if skews_s else 0
+                at_us = BEGIN_US + (self.second + skew_s) * SECOND_US
+                self.feed(tick(at_us, cluster=cluster, connection=f"{place.host}-1", place=place))
+
+    def restored(self) -> None:
+        self.model = Coordinator.restore(self.model.snapshot())
+
+    def said(self) -> list[tuple[str, Status, int]]:
+        """Rule, status and second of each finding."""
+        return [
+            (one.rule, one.status, ((one.resolved_at_us or one.updated_at_us) - BEGIN_US) // SECOND_US)
+            for one in self.found
+            if one.status is not Status.UPDATE
+        ]
+
+
+def test_V_11_names_the_tap_that_is_silent_within_20_s_and_is_over_when_it_is_back() -> None:
+    mirror = Mirror()
+    mirror.live(10, [A, B])
+    mirror.live(30, [A])
+    assert mirror.said() == [("V-11", Status.OPEN, 23)]
+    finding = mirror.found[0]
+    assert finding.severity is Severity.ERROR
+    assert finding.summary == (
+        "The tap on host web2 that listens at 0.0.0.0:9092, 0.0.0.0:9192 for kafka-2:9093, kafka-3:9093 has written nothing since "
+        "08:00:10, while other taps do: it has ended, or does not reach the mirror topic. Its clients are cut off, or are not seen."
+    )
+    mirror.live(3, [A, Place(B.host, B.listeners)])
+    assert mirror.said()[1:] == [("V-11", Status.RESOLVED, 41)]
+
+
+def test_V_11_stays_open_over_hours_and_a_restart_and_a_tap_is_missed_for_a_day() -> None:
+    mirror = Mirror()
+    mirror.live(10, [A, B])
+    mirror.live(15, [A])
+    mirror.restored()
+    mirror.live(7_200, [A])
+    assert mirror.said() == [("V-11", Status.OPEN, 23)]
+    mirror.second = 86_400
+    mirror.live(20, [A])
+    assert [rule for rule, status, _ in mirror.said() if status is Status.RESOLVED] == ["V-11"]
+
+
+@pytest.mark.parametrize("partition", [1, 2])
+def test_V_11_is_said_by_one_partition(partition: int) -> None:
+    mirror = Mirror(partition)
+    mirror.live(10, [A, B])
+    mirror.live(30, [A])
+    assert mirror.found == []
+
+
+def test_V_11_says_nothing_while_all_taps_are_silent_and_waits_anew_afterwards() -> None:
+    mirror = Mirror()
+    mirror.live(10, [A, B])
+    mirror.second += 60
+    mirror.live(11, [A])
+    assert mirror.found == []
+    mirror.live(3, [A])
+    assert [rule for rule, _, _ in mirror.said()] == ["V-11"]
+
+
+def test_V_11_waits_anew_after_a_gap_of_the_whole_partition() -> None:
+    mirror = Mirror()
+    mirror.live(10, [A, B])
+    mirror.second += 20
+    at_us = BEGIN_US + mirror.second * SECOND_US
+    mirror.feed(gap(at_us, Loss(10, 100, BEGIN_US + 10 * SECOND_US, at_us), cluster=""))
+    mirror.live(11, [A])
+    assert [rule for rule, _, _ in mirror.said()] == ["V-04"]
+
+
+def test_V_11_does_not_take_another_clock_for_silence() -> None:
+    mirror = Mirror()
+    mirror.live(60, [A, B], skews_s=[0, -40])
+    assert mirror.found == []
+
+
+def test_V_11_does_not_miss_a_pod_in_whose_place_another_stands() -> None:
+    mirror = Mirror()
+    mirror.live(10, [A, B])
+    mirror.live(30, [A, B._replace(host="web3")])
+    assert mirror.found == []
+
+
+def test_V_11_misses_a_tap_on_a_brokers_host_although_others_have_the_same_listeners() -> None:
+    mirror = Mirror()
+    each = [Place(host, "0.0.0.0:9092=127.0.0.1:9093") for host in ("kafka-1", "kafka-2")]
+    mirror.live(10, each)
+    mirror.live(30, each[:1])
+    assert mirror.said() == [("V-11", Status.OPEN, 23)]
+    assert "on host kafka-2" in mirror.found[0].summary
+
+
+def test_V_11_misses_no_capture_that_does_not_say_where_it_is() -> None:
+    mirror = Mirror()
+    mirror.live(10, [A])
+    mirror.feed(tick(BEGIN_US + 10 * SECOND_US, cluster="", connection="capture"))
+    mirror.live(30, [A])
+    assert mirror.found == []
