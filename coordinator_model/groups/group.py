@@ -18,6 +18,7 @@ from coordinator_model.event_log import EventLog
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator, steps_down
+from coordinator_model.groups.effects import PendingEffect, PendingEffects
 from coordinator_model.groups.records import (
     AnyMember,
     ConnectionState,
@@ -36,12 +37,11 @@ from coordinator_model.settings import Settings
 from coordinator_model.stored import Stored
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import (
-    CONSUMER_GROUP_HEARTBEAT,
+    COORDINATOR_LOAD_IN_PROGRESS,
+    EPOCH_HEARTBEATS,
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
-    SHARE_GROUP_HEARTBEAT,
-    STREAMS_GROUP_HEARTBEAT,
     SYNC_GROUP,
 )
 from coordinator_model.wire.record import MirrorRecord
@@ -97,6 +97,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     errors: dict[int, dict[int, int]] = {}  #: API key → error code → number of responses
     conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
     late_frames: tuple[LateFrame, ...] = ()
+    effects: PendingEffects = field(default_factory=PendingEffects)
 
     def attach(
         self,
@@ -144,6 +145,13 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         self.counters.errors[self.cluster, api_key, error] += 1
         self.counted = True
 
+    def possible(self, exchange: Exchange, since_us: int) -> Iterator[PendingEffect]:
+        """Yield what other requests may have done since a time, as far as an answer to this one can depend on it."""
+        return self.effects.possible(exchange, self.open.values(), since_us - self.settings.clock_skew_us)
+
+    def outcome_unknown(self, exchange: Exchange) -> None:
+        """Note that frames do not show whether a request has taken effect; what may have changed with it is not known any more."""
+
     # ------------------------------------------------------------------------------------------------ coordinator
 
     def accepted(self, exchange: Exchange) -> None:
@@ -158,7 +166,13 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         self.settled = True
 
     def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
-        """Process error 14, 15 or 16: the group is moving, unless the client asked the wrong broker."""
+        """Process error 14, 15 or 16: the group is moving, unless the client asked the wrong broker.
+
+        A request that the coordinator answers with 15, or with 16 as it unloads the group, may have taken effect all the same.
+        """
+        if exchange.error != COORDINATOR_LOAD_IN_PROGRESS and is_coordinator(self, exchange.broker):
+            self.effects.note(exchange, exchange.res_us)
+            self.outcome_unknown(exchange)
         if steps_down(self, exchange.broker):
             self.new_incarnation(exchange.res_us, f"{exchange.broker} answered {error_name(exchange.error)}")
         return NOTHING
@@ -205,12 +219,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
 # finding arose, the coordinator may have seen first what the model saw last, and the finding is dropped.
 
 _KEPT: Final = 64
-_OF_MEMBERSHIP: Final = frozenset(
-    {
-        *(JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP),
-        *(CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT),
-    }
-)
+_OF_MEMBERSHIP: Final = EPOCH_HEARTBEATS | {JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP}
 
 
 class Held(Protocol):

@@ -33,6 +33,9 @@ COMMITS: Final = frozenset({OFFSET_COMMIT, TXN_OFFSET_COMMIT})
 EPOCH_DESCRIPTIONS: Final = frozenset({CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE})
 """Descriptions of groups whose members have epochs."""
 
+EPOCH_HEARTBEATS: Final = frozenset({CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
+"""Heartbeats of members with epochs."""
+
 # --- errors -------------------------------------------------------------------------------------------------------------------------
 
 UNKNOWN_SERVER_ERROR: Final = -1

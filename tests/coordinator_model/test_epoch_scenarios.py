@@ -133,8 +133,9 @@ def test_topics_that_were_dropped(talk: Epochs, *, newer: bool) -> None:
 
 
 def test_a_state_that_a_newer_broker_wrote_makes_the_fence_less_certain(talk: Epochs) -> None:
-    a = moved(talk, alone(talk))
-    talk.refused(a, 110)
+    a, b = pair(talk)
+    talk.beats(moved(talk, b))
+    talk.refused(a.reconnected("2"), 110)
     silent(talk, "E-03")
     assert talk.the("E-03").certainty == "heuristic"
 

@@ -95,14 +95,32 @@ def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
 def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     """Process the response to a LeaveGroup, which may name members of both protocols, by id or by instance."""
     exchange.error = body.error_code
+    if exchange.error in COORDINATOR_MOVES:
+        return group.coordinator_moves(exchange)
     for member_id, instance_id, error in leave_outcomes(exchange, body):
-        id_ = member_id or group.instances.get(instance_id or "", "")
-        member = group.members.get(id_)
+        member = group.members.get(member_id or group.instances.get(instance_id or "", ""))
         if error == NONE and member is not None and member.keeps_place:
-            why = Removed.LEFT if member.actor.connection == exchange.actor.connection else Removed.REMOVED
-            beats = any(other.member_id == id_ and other.api_key == group.traits.api_key for other in group.open.values())
-            group.remove(member, why, exchange.res_us, epoch_response_evidence(exchange))
-            member.gone = exchange.gap_free and not beats and not member.classic
-    group.stirred_us = exchange.res_us
+            if member_id or _held(group, exchange, member):
+                _remove(group, exchange, member)
+            else:
+                group.effects.note(exchange, exchange.res_us)
     group.doubles = []
     return NOTHING
+
+
+def _remove(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:
+    why = Removed.LEFT if member.actor.connection == exchange.actor.connection else Removed.REMOVED
+    moves = any(effect.may_move(member.id) for effect in group.possible(exchange, exchange.inv_us))
+    group.remove(member, why, exchange.res_us, epoch_response_evidence(exchange))
+    member.gone = exchange.gap_free and not moves and not member.classic
+    if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:
+        del group.instances[member.instance_id]
+    group.effects.note_overlap(exchange, group.open.values())
+
+
+def _held(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
+    """Return True if it was this member that held the instance id when the coordinator acted on a LeaveGroup that names that alone."""
+    held_us = member.joins[-1] if member.joins else member.accepted_us
+    return held_us < exchange.inv_us and not any(
+        effect.may_take(member.instance_id) for effect in group.possible(exchange, exchange.inv_us)
+    )

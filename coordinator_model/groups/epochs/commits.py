@@ -12,7 +12,7 @@ from coordinator_model.groups.committed_offsets import read_positions, refusals_
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedForeign
-from coordinator_model.groups.epochs.positions import MEMBER_EPOCH_SINCE, STALE, commit_kind
+from coordinator_model.groups.epochs.positions import MEMBER_EPOCH_SINCE, STALE, commit_kind, is_gone
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusals
@@ -46,7 +46,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     if member.classic or (exchange.api_key == OFFSET_COMMIT and exchange.api_version < MEMBER_EPOCH_SINCE):
         return events
     settled = _settled(group, exchange, member, facts)
-    gone = member.gone and member.removed_us < exchange.inv_us and not _heartbeat_open(group, exchange)
+    gone = is_gone(group, exchange, member)
     events += _misjudged(group, exchange, member, settled=settled or gone)
     if not settled or exchange.error:
         return events
@@ -150,7 +150,7 @@ def _settled(group: EpochGroupData, exchange: Exchange, member: EpochMember, fac
         and facts.epoch is not None
         and facts.epoch == member.epoch
         and member.paused_us < exchange.inv_us
-        and not _heartbeat_open(group, exchange)
+        and not any(effect.may_move(member.id) for effect in group.possible(exchange, exchange.inv_us))
     )
 
 

@@ -64,7 +64,6 @@ class EpochGroupData(Watched):
     mixed_since_us: int = 0
     state: str = "Unknown"  #: in the coordinator's own words, as far as frames show it
     deleted_us: int = 0  #: when an administrator deleted it, unless it has begun again since
-    stirred_us: int = 0  #: when a member or a LeaveGroup last removed somebody
     rebalances: EpochRebalances = field(default_factory=EpochRebalances)
     followed_us: int = 0  #: since when all of its frames were captured, or since it was first seen
     unseen: Unseen | None = None  #: members that a description lists
@@ -147,7 +146,6 @@ class EpochGroupData(Watched):
         member.pending = NO_PARTITIONS
         member.heartbeat_us = 0
         member.empty_since_us = 0
-        self.stirred_us = at_us
         self.changed = True
         self.doubles = [double for double in self.doubles if double.holder != member.id]
         if why != Removed.AWAY:

@@ -91,8 +91,6 @@ def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | 
         events += (InstanceChanged(exchange, member),)
     if exchange.generation > JOIN_EPOCH:
         events += _paused(group, exchange, member)
-    elif exchange.generation == JOIN_EPOCH:
-        member.gone = False
     member.leaving = exchange.generation < JOIN_EPOCH
     member.heartbeat_us = exchange.inv_us
     return events
@@ -138,6 +136,11 @@ def _others_open(group: EpochGroupData, exchange: Exchange) -> bool:
     )
 
 
+def _may_be_moved(group: EpochGroupData, exchange: Exchange) -> bool:
+    """Return True if another request of the same member may have been processed before this one or after it."""
+    return any(effect.may_move(exchange.member_id) for effect in group.possible(exchange, exchange.inv_us))
+
+
 def is_unchanged_response(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> bool:
     """Return True if the exchange contains and shows nothing new, and nothing was open that it could settle.
 
@@ -157,6 +160,7 @@ def is_unchanged_response(group: EpochGroupData, exchange: Exchange, member: Epo
         and member.paused_us < exchange.inv_us
         and is_coordinator(group, exchange.broker)
         and group.settled
+        and not group.effects.unanswered
         and group.epoch is not None
         and body.member_epoch <= group.epoch
         and body.member_id in {None, exchange.member_id}
@@ -206,7 +210,7 @@ def _note_success(group: EpochGroupData, exchange: Exchange, member: EpochMember
 def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     error = exchange.error = body.error_code
     member = group.members.get(exchange.member_id) if exchange.member_id else None
-    overlapped = member is not None and (member.paused_us >= exchange.inv_us or _others_open(group, exchange))
+    overlapped = member is not None and (member.paused_us >= exchange.inv_us or _may_be_moved(group, exchange))
     if error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
     events: tuple[Event, ...] = NOTHING
@@ -379,6 +383,7 @@ def _left(group: EpochGroupData, exchange: Exchange, member: EpochMember | None)
         return
     if exchange.generation == LEAVE_EPOCH:
         group.remove(member, Removed.LEFT, exchange.res_us, frame)
+        group.effects.note_overlap(exchange, group.open.values())
         if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:
             del group.instances[member.instance_id]
         member.gone = exchange.gap_free and not _others_open(group, exchange)

@@ -20,18 +20,20 @@ from coordinator_model.groups.epochs import (
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
-from coordinator_model.groups.epochs.records import EpochMember, is_join
+from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.group import GroupModel
-from coordinator_model.groups.records import Exchange, Removed
-from coordinator_model.groups.requests import BESIDE_MEMBERSHIP, REQUEST_READERS
+from coordinator_model.groups.records import Exchange, HeartbeatFacts, Removed
+from coordinator_model.groups.requests import REQUEST_READERS
 from coordinator_model.groups.responses import error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import (
     COMMITS,
+    COORDINATOR_MOVES,
     DELETE_GROUPS,
     EPOCH_DESCRIPTIONS,
+    EPOCH_HEARTBEATS,
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
@@ -42,6 +44,7 @@ from coordinator_model.wire.constants import (
 from coordinator_model.wire.record import MirrorRecord
 
 _CLASSIC: Final = frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT})
+_MOVES: Final = EPOCH_HEARTBEATS | _CLASSIC  #: APIs that may change what the coordinator knows of their member
 
 
 class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
@@ -84,6 +87,8 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         if note_version(self.members, exchange, body):
             self.changed = True
         events += sessions.on_response(self, exchange, body.throttle_time_ms)
+        if not (exchange.error_codes or {exchange.error}) & COORDINATOR_MOVES:
+            self.effects.at_work(exchange, self.settings.late_us)
         self.note_state(exchange.res_us)
         return events
 
@@ -129,25 +134,29 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         """Drop older requests of the same connection: responses come in order, so theirs were not captured."""
         connection, number = exchange.key
         for key in [key for key in self.open if key[0] == connection and key[1] < number]:
-            self._outcome_unknown(self.open.pop(key))
+            self._lost(self.open.pop(key), exchange.res_us)
             self.connections[connection].outstanding -= 1
 
-    def _outcome_unknown(self, exchange: Exchange) -> None:
-        if exchange.api_key in BESIDE_MEMBERSHIP:
-            return
+    def _lost(self, exchange: Exchange, at_us: int) -> None:
+        """Note that no answer to a request will be captured."""
+        self.effects.note_lost(exchange, at_us)
+        self.outcome_unknown(exchange)
+
+    def outcome_unknown(self, exchange: Exchange) -> None:
         member = self.members.get(exchange.member_id)
-        if member is not None and exchange.api_key not in COMMITS:
-            member.forget()
+        if member is not None and exchange.api_key in _MOVES:
+            facts = exchange.facts
+            if isinstance(facts, HeartbeatFacts) and facts.topics is None and facts.pattern is None:
+                member.forget_place()
+            else:
+                member.forget()
             self.doubles = [known for known in self.doubles if known.holder != member.id]
             self.changed = True
-        if exchange.instance_id is not None and is_join(exchange):
-            self.followed_us = max(self.followed_us, exchange.inv_us)  # it may hold the instance id
-        self.born_us = 0
 
     def abandon(self, record: MirrorRecord) -> Exchange | None:
         exchange = super().abandon(record)
         if exchange is not None:
-            self._outcome_unknown(exchange)
+            self._lost(exchange, record.at_us)
             self.note_state(record.at_us)
         return exchange
 
@@ -156,7 +165,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
             if member.actor.connection == connection:
                 self.rebalances.on_disconnect(self, member, connection, at_us)
         for key in [key for key in self.open if key[0] == connection]:
-            self._outcome_unknown(self.open.pop(key))
+            self._lost(self.open.pop(key), at_us)
         for member in self.members.values():
             if member.actor.connection == connection:
                 member.disconnected_us = at_us

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import Unlawful
 from coordinator_model.groups.epochs.kinds import UNCHANGED
-from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, is_join
+from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
 from coordinator_model.groups.protocol.table import ways
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Removed
@@ -21,7 +21,6 @@ from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
     GROUP_MAX_SIZE_REACHED,
-    LEAVE_GROUP,
     NONE,
     OFFSET_COMMIT,
     UNKNOWN_MEMBER_ID,
@@ -67,7 +66,9 @@ def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember 
     have expired, within a session timeout.
     """
     settled = group.born_us and exchange.inv_us > group.born_us + _LONGEST_SESSION_US
-    return member is None and bool(settled) and bool(exchange.member_id) and exchange.gap_free
+    if member is not None or not settled or not exchange.member_id or not exchange.gap_free:
+        return False
+    return not any(effect.may_admit(exchange.member_id) for effect in group.possible(exchange, 0))
 
 
 def of_heartbeat(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> Possible:
@@ -114,7 +115,7 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return _instance_senders(group, exchange)
     if overlapped or not exchange.gap_free:
         return ANY_SENDER
-    if member.gone and member.removed_us < exchange.inv_us:
+    if is_gone(group, exchange, member):
         return frozenset({Sender.OUTSIDER}) | others
     if member.removed == Removed.AWAY and group.followed_us < member.removed_us < exchange.inv_us:
         comes_back = exchange.generation == JOIN_EPOCH and _is_released(group, exchange)
@@ -131,6 +132,13 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     if exchange.error == FENCED_INSTANCE_ID and _surely_holds(group, exchange, member):
         return own
     return own | {Sender.OUTSIDER} | others
+
+
+def is_gone(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
+    """Return True if a response had shown that the member is none, and no join can have admitted it since."""
+    if not member.gone or member.removed_us >= exchange.inv_us:
+        return False
+    return not any(effect.may_admit(member.id) for effect in group.possible(exchange, member.removed_us))
 
 
 def _own_senders(member: EpochMember) -> frozenset[Sender]:
@@ -157,7 +165,7 @@ def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
         and (holder.removed == Removed.AWAY or holder.classic)
         and group.followed_us < _shown_us(holder) < exchange.inv_us
         and exchange.gap_free
-        and not _rejoins(group, exchange)
+        and not _may_be_taken(group, exchange, _shown_us(holder))
     )
 
 
@@ -171,21 +179,12 @@ def _held_by_another(group: EpochGroupData, exchange: Exchange) -> bool:
     holder = group.members.get(group.instances.get(exchange.instance_id or "", ""))
     if holder is None or holder.id == exchange.member_id or exchange.generation != JOIN_EPOCH or not exchange.gap_free:
         return False
-    leaves = any(
-        other.api_key == LEAVE_GROUP or (other.member_id == holder.id and other.generation < JOIN_EPOCH)
-        for other in group.open.values()
-    )
-    return not leaves and _surely_stays(group, exchange, holder) and _surely_holds(group, exchange, holder)
+    return _surely_stays(group, exchange, holder) and _surely_holds(group, exchange, holder)
 
 
-def _rejoins(group: EpochGroupData, exchange: Exchange) -> bool:
-    """Return True if another join for the same instance id may have been processed first.
-
-    A JoinGroup takes it from its holder at once, so the holder may be fenced before its answer is captured.
-    """
-    return any(
-        other.instance_id == exchange.instance_id and is_join(other) and other.key != exchange.key for other in group.open.values()
-    )
+def _may_be_taken(group: EpochGroupData, exchange: Exchange, since_us: int) -> bool:
+    """Return True if another join may have taken the instance id that a request names."""
+    return any(effect.may_take(exchange.instance_id) for effect in group.possible(exchange, since_us))
 
 
 def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
@@ -198,9 +197,9 @@ def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember
         and exchange.res_us < watched_us
         and not member.pending
         and member.ever is not None  # else it may have been asked to give something up unseen
-        and group.stirred_us < member.accepted_asked_us
         and not member.reloaded
         and member.epoch is not None
+        and not any(effect.may_end(member) for effect in group.possible(exchange, member.accepted_asked_us))
     )
 
 
@@ -220,7 +219,7 @@ def _surely_holds(group: EpochGroupData, exchange: Exchange, member: EpochMember
         and not member.classic
         and group.followed_us <= member.accepted_asked_us  # else it may have been taken unseen
         and group.instances.get(exchange.instance_id or "") == member.id
-        and not _rejoins(group, exchange)
+        and not _may_be_taken(group, exchange, member.accepted_asked_us)
         and exchange.res_us < stays_us
         and not member.reloaded
         and member.epoch is not None

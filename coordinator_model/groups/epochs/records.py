@@ -78,7 +78,7 @@ class EpochMember(AnyMember, Stored):
     removed: Removed | None = None
     removed_us: int = 0
     removed_frame: Evidence | None = None
-    gone: bool = False  #: a response showed it that it is no member, and it has not asked to join since
+    gone: bool = False  #: a response showed it that it is no member, and no join has succeeded since
     refusals: Refusals | None = None  #: consecutive, of heartbeats, with one error at one epoch
     commit_refusals: Refusals | None = None
     joins: tuple[int, ...] = ()  #: response times of its last joins, unless it left between them
@@ -132,9 +132,13 @@ class EpochMember(AnyMember, Stored):
             self.ever = {**dict.fromkeys(assignment, epoch), **self.ever}
 
     def forget(self) -> None:
-        """Drop what may have changed unseen: frames are missing, or the outcome of a request is not known."""
-        self.epoch = self.previous = self.joined_epoch = self.granted = self.ever = None
+        """Drop what may have changed unseen: frames are missing."""
+        self.forget_place()
         self.topics = self.pattern = None
+
+    def forget_place(self) -> None:
+        """Drop what may have changed with a request that leaves the subscription as it is, and whose outcome is not known."""
+        self.epoch = self.previous = self.joined_epoch = self.granted = self.ever = None
         self.pending = NO_PARTITIONS
         self.revoking_us = self.empty_since_us = 0
         self.revoking_frame = None

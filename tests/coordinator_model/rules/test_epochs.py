@@ -133,8 +133,9 @@ def test_E_03_fires_when_the_epoch_that_was_given_last_is_fenced() -> None:
 def test_E_03_fires_with_less_certainty_after_the_coordinator_moved() -> None:
     """A newer broker may have written a state that this one does not know."""
     talk = Epochs()
-    a = moved(talk, alone(talk))
-    talk.refused(a, 110)
+    a, b = pair(talk)
+    talk.beats(moved(talk, b))
+    talk.refused(a.reconnected("2"), 110)
     talk.settle()
     assert talk.the("E-03").certainty is Certainty.HEURISTIC
 

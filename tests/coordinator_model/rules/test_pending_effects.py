@@ -1,0 +1,380 @@
+"""What a request may have done although no frame shows it: rules allow for it, for the members that it may concern and for nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coordinator_model import wire
+from tests.coordinator_model.conversation import Asked, Client, Conversation
+from tests.coordinator_model.epoch_groups import alone, lives_on, newcomer, pair
+from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.streams import Streams
+
+UNKNOWN = (15, 16)
+
+
+def rules_of(talk: Conversation) -> list[str]:
+    """The rules of clients and coordinators that fired at warning and above."""
+    talk.settle()
+    told = {finding.rule for finding in talk.opened() if finding.severity.rank >= 1}
+    return sorted(rule for rule in told if rule[0] not in "VC")
+
+
+def leave_request(talk: Conversation, member_id: str = "", instance_id: str | None = None) -> wire.LeaveGroupRequest:
+    named = wire.LeaveGroupRequestMemberIdentity(member_id=member_id, group_instance_id=instance_id)
+    return wire.LeaveGroupRequest(group_id=talk.group, members=(named,))
+
+
+def left(asked: Asked, talk: Conversation, member_id: str = "", instance_id: str | None = None, error: int = 0) -> None:
+    done = wire.LeaveGroupResponseMemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=error)
+    talk.answer(asked, wire.LeaveGroupResponse(members=(done,)))
+
+
+# ---------------------------------------------------------------------------------------------------- answers 15 and 16 that took effect
+
+
+@pytest.mark.parametrize("error", UNKNOWN)
+def test_A_12_allows_a_grant_of_what_was_given_up_in_a_heartbeat_answered_15_or_16(error: int) -> None:
+    """The acknowledgement counts once it is in the log, however late that is replicated."""
+    talk = Epochs()
+    a, b = newcomer(talk)
+    talk.refused(a, error, owned=foo(0, 1))
+    talk.beats(b, 3, foo(2))
+    talk.full(a, 3, foo(0, 1), owned=foo(0, 1))
+    talk.live([a, b], 20)
+    assert rules_of(talk) == []
+
+
+@pytest.mark.parametrize("error", UNKNOWN)
+def test_A_12_allows_a_grant_of_tasks_that_were_given_up_in_a_heartbeat_answered_15_or_16(error: int) -> None:
+    talk = Streams()
+    a, b = talk.member("a"), talk.member("b")
+    talk.enters(a, 2, (0, 1, 2))
+    talk.works(a)
+    talk.enters(b, 3, ())
+    talk.works(a, 2, (0, 1))
+    talk.turned_away(a, error, epoch=2, owned=(0, 1))
+    talk.works(b, 3, (2,))
+    talk.works(a, 3, None, owned=(0, 1))
+    talk.told_for([a, b], 20)
+    assert rules_of(talk) == []
+
+
+def test_A_12_fires_where_the_answer_15_is_anothers() -> None:
+    talk = Epochs()
+    a, b = newcomer(talk)
+    c = talk.member("c")
+    talk.refused_join(c, 15)
+    talk.beats(a)
+    talk.beats(b, 3, foo(2))
+    talk.wait(20)
+    talk.beats(a)
+    talk.beats(a)
+    assert "A-12" in rules_of(talk)
+
+
+@pytest.mark.parametrize("error", UNKNOWN)
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_E_18_allows_an_instance_id_to_be_taken_by_a_join_answered_15_or_16(error: int, protocol: str) -> None:
+    talk = Epochs()
+    a, c = talk.member("a", "i"), talk.member("c")
+    talk.joins(c, 1, {})
+    talk.joins(a, 2, foo(0, 1))
+    if protocol == "consumer":  # which only takes what is released
+        talk.leaves(a, -2)
+        talk.refused_join(talk.member("second", "i"), error)
+        talk.wait(20)
+        talk.refused_join(talk.member("third", "i"), 111)
+    else:
+        talk.beats(a)
+        second = talk.client("second")
+        second.instance_id = "i"
+        talk.refuse_join(talk.ask_join(second), error)
+        talk.refused(a, 82)
+    assert "E-18" not in rules_of(talk)
+
+
+def test_E_03_allows_a_fence_after_two_heartbeats_answered_15() -> None:
+    """Each may have delivered an epoch, so the third request is two epochs behind."""
+    talk = Epochs()
+    a, _ = pair(talk)
+    talk.refused(a, 15)
+    talk.refused(a, 15)
+    talk.refused(a, 110)
+    assert rules_of(talk) == []
+
+
+def test_E_18_allows_the_removal_of_a_streams_member_that_was_told_to_give_up_in_an_answer_that_became_15() -> None:
+    """It is told once: later answers to a member that neither joins nor reports tasks leave tasks out."""
+    talk = Streams()
+    a, b = talk.member("a"), talk.member("b")
+    talk.enters(a, 2, (0, 1))
+    talk.works(a)
+    talk.enters(b, 3, ())
+    talk.turned_away(a, 15, epoch=2)
+    for _ in range(12):
+        talk.works(a)
+        talk.works(b)
+        talk.wait(5_000)
+    talk.turned_away(a, 25, epoch=2)
+    assert rules_of(talk) == []
+
+
+@pytest.mark.parametrize("error", [*UNKNOWN, None])
+def test_E_18_allows_the_refusal_of_a_member_whose_leave_has_no_answer_that_says_so(error: int | None) -> None:
+    """An operator's LeaveGroup, answered 15, or on a connection that ended first."""
+    talk = Epochs()
+    a, b = pair(talk)
+    admin = talk.client("admin")
+    asked = talk.ask(admin, leave_request(talk, a.member_id))
+    if error is None:
+        talk.close(admin)
+    else:
+        talk.answer(asked, wire.LeaveGroupResponse(error_code=error))
+    talk.beats(b)
+    talk.refused(a, 25)
+    assert rules_of(talk) == []
+
+
+# ---------------------------------------------------------------------------------------------------- one member's doubt is no other's
+
+
+@pytest.mark.parametrize("lost", ["a join", "a leave of another", "a heartbeat of another"])
+def test_E_18_fires_where_what_has_no_answer_concerns_another_member(lost: str) -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    other = talk.client("other")
+    if lost == "a join":
+        newest = talk.member("c", "i")
+        talk.ask_beat(newest, 0, **talk.join_fields())
+        talk.close(newest)
+    elif lost == "a leave of another":
+        talk.ask(other, leave_request(talk, b.member_id))
+        talk.close(other)
+    else:
+        talk.ask_beat(b)
+        talk.close(b)
+    talk.refused(a, 25)
+    assert rules_of(talk) == ["E-18"]
+
+
+def test_E_23_fires_after_a_join_without_an_answer_under_another_instance_id() -> None:
+    talk = Epochs()
+    a, other = talk.member("a", "i"), talk.member("other", "j")
+    talk.joins(a, 2, foo(0, 1))
+    talk.beats(a)
+    talk.ask_beat(other, 0, **talk.join_fields())
+    talk.close(other)
+    talk.joins(talk.member("second", "i"), 3, {})
+    assert "E-23" in rules_of(talk)
+
+
+def test_E_15_fires_although_a_heartbeat_of_another_member_has_no_answer() -> None:
+    talk = Epochs()
+    a = alone(talk, 1)
+    talk.ask_beat(a)
+    talk.close(a)
+    again = a.reconnected()
+    lives_on(talk, again, 1)
+    stranger = talk.member("stranger")
+    talk.beats(stranger, 1, epoch=1)
+    assert "E-15" in rules_of(talk)
+
+
+def test_E_15_allows_a_stranger_whose_join_has_no_answer() -> None:
+    talk = Epochs()
+    a = alone(talk, 1)
+    lives_on(talk, a, 1)
+    stranger = talk.member("stranger")
+    talk.ask_beat(stranger, 0, **talk.join_fields())
+    talk.close(stranger)
+    talk.beats(stranger.reconnected(), 2, epoch=2)
+    assert rules_of(talk) == []
+
+
+# ---------------------------------------------------------------------------------------------------- under way
+
+
+REMOVALS: dict[str, Callable[[Epochs, Client], wire.LeaveGroupRequest]] = {
+    "by id": lambda talk, member: leave_request(talk, member.member_id),
+    "by instance": lambda talk, member: leave_request(talk, "", member.instance_id),
+    "by both": lambda talk, member: leave_request(talk, member.member_id, member.instance_id),
+}
+
+
+@pytest.mark.parametrize("error", [25, 81])
+@pytest.mark.parametrize("how", REMOVALS)
+def test_E_18_allows_a_refusal_before_the_answer_of_the_LeaveGroup_that_removes_the_member(how: str, error: int) -> None:
+    """A refusal is answered at once, a success when it is replicated. Another may have taken the place in a full group."""
+    talk = Epochs()
+    a, b = talk.member("a", "i"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(b, 3, {})
+    talk.beats(a)
+    asked = talk.ask(talk.client("admin"), REMOVALS[how](talk, a))
+    talk.refused(a, error)
+    left(asked, talk, a.member_id, "i")
+    assert rules_of(talk) == []
+
+
+def test_E_18_fires_where_a_LeaveGroup_under_way_names_another() -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    asked = talk.ask(talk.client("admin"), leave_request(talk, b.member_id))
+    talk.refused(a, 25)
+    left(asked, talk, b.member_id)
+    assert rules_of(talk) == ["E-18"]
+
+
+@pytest.mark.parametrize("how", ["a heartbeat", "a LeaveGroup"])
+def test_E_20_allows_an_operator_to_set_offsets_while_the_last_member_leaves(how: str) -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    asked = talk.ask_beat(a, -1) if how == "a heartbeat" else talk.ask(talk.client("admin"), leave_request(talk, a.member_id))
+    operator = talk.member("operator")
+    operator.member_id = ""
+    talk.commits(operator, epoch=-1)
+    if how == "a heartbeat":
+        talk.answer(asked, talk.given(a, -1))
+    else:
+        left(asked, talk, a.member_id)
+    assert rules_of(talk) == []
+
+
+def test_E_20_fires_where_offsets_are_set_while_a_member_stays() -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    asked = talk.ask(talk.client("admin"), leave_request(talk, b.member_id))
+    talk.beats(a)
+    operator = talk.member("operator")
+    operator.member_id = ""
+    talk.commits(operator, epoch=-1)
+    left(asked, talk, b.member_id)
+    assert rules_of(talk) == ["E-20"]
+
+
+# ---------------------------------------------------------------------------------------------------- whom an answer acts on
+
+
+def swaps(talk: Epochs, protocol: str) -> tuple[Client, Asked]:
+    """An operator removes by instance id whoever holds it, while the holder changes; returns the new one, and the request."""
+    a, other = talk.member("a", "i"), talk.member("other")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(other, 3, {})
+    talk.beats(a)
+    talk.leaves(a, -2)
+    asked = talk.ask(talk.client("admin"), leave_request(talk, "", "i"))
+    b = talk.member("b", "i")
+    if protocol == "consumer":
+        talk.joins(b, 4, foo(0, 1))
+    else:
+        talk.classic_join(b, 4)
+    return b, asked
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_E_14_and_O_02_leave_alone_who_joined_under_the_instance_id_while_a_LeaveGroup_was_under_way(protocol: str) -> None:
+    """The LeaveGroup was handled before the join: whom it removed is decided then."""
+    talk = Epochs()
+    b, asked = swaps(talk, protocol)
+    left(asked, talk, "", "i")
+    talk.wait(1_000)
+    if protocol == "consumer":
+        talk.beats(b)
+    talk.commits(b)
+    assert rules_of(talk) == []
+
+
+def test_E_18_allows_who_joined_under_the_instance_id_to_be_removed_by_a_LeaveGroup_under_way() -> None:
+    """The LeaveGroup was handled after the join."""
+    talk = Epochs()
+    b, asked = swaps(talk, "consumer")
+    left(asked, talk, "", "i")
+    talk.refused(b, 25)
+    assert rules_of(talk) == []
+
+
+@pytest.mark.parametrize("again", ["heartbeats", "commits"])
+def test_E_14_and_O_02_fire_for_a_holder_that_joined_before_the_LeaveGroup_was_asked(again: str) -> None:
+    talk = Epochs()
+    a, other = talk.member("a", "i"), talk.member("other")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(other, 3, {})
+    talk.beats(a)
+    asked = talk.ask(talk.client("admin"), leave_request(talk, "", "i"))
+    left(asked, talk, "", "i")
+    talk.wait(1_000)
+    if again == "heartbeats":
+        talk.beats(a)
+    else:
+        talk.commits(a)
+    assert rules_of(talk) == ["E-14" if again == "heartbeats" else "O-02"]
+
+
+def test_M_14_does_not_say_that_the_session_ended_of_a_holder_whom_an_operator_removed() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0, 1))
+    talk.beats(a)
+    talk.close(a)
+    second = talk.member("second", "i")
+    talk.refused_join(second, 111)
+    talk.wait(2_000)
+    left(talk.ask(talk.client("admin"), leave_request(talk, "", "i")), talk, "", "i")
+    talk.wait(30_000)
+    assert not [finding.summary for finding in talk.findings if "session" in finding.summary]
+
+
+# ---------------------------------------------------------------------------------------------------- what a refused join leaves as it was
+
+
+def test_E_14_fires_after_a_join_that_was_refused() -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    talk.leaves(b)
+    talk.refused_join(b, 81)
+    talk.beats(b, 4, epoch=4)
+    talk.beats(a)
+    assert rules_of(talk) == ["E-14"]
+
+
+def test_pending_effects_are_kept_in_a_snapshot() -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    admin = talk.client("admin")
+    talk.ask(admin, leave_request(talk, a.member_id))
+    talk.close(admin)
+    talk.beats(b)
+    talk.refused(a, 25)
+    talk.settle()
+    assert talk.found_when_restored() == talk.findings
+    assert rules_of(talk) == []
+
+
+def asks_often(talk: Epochs, times: int) -> None:
+    for number in range(times):
+        client = talk.member(f"client{number}")
+        talk.ask_beat(client, 0, **talk.join_fields())
+        talk.close(client)
+
+
+def test_effects_that_are_too_many_to_keep_may_have_done_anything_until_members_are_accepted_again() -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    admin = talk.client("admin")
+    talk.ask(admin, leave_request(talk, a.member_id))
+    talk.close(admin)
+    asks_often(talk, 300)
+    talk.refused(a, 25)
+    assert rules_of(talk) == []
+    known: Any = talk.model.groups.opened(("c1", "g"))[0].effects.known
+    assert len(known) <= 256
+    talk.beats(b)
+    talk.wait(1_000)
+    talk.beats(b)
+    talk.refused(b, 25)
+    assert rules_of(talk) == ["E-18"]
