@@ -66,7 +66,6 @@ class ConsumerCoordinator(Coordinator):
         self.heartbeat_ms = heartbeat_ms
         self.assignment_interval_us = assignment_interval_ms * MS if release >= (4, 3) else 0
         self.max_size = max_size
-        self._written_us = 0
         self._dirty = False
 
     # -------------------------------------------------------------------------------------------- leadership
@@ -92,8 +91,7 @@ class ConsumerCoordinator(Coordinator):
         if self.consumer is None:
             super().resign()
         else:
-            self.active = self.loading = False
-            self.epoch += 1
+            self.unload()
 
     # -------------------------------------------------------------------------------------------- requests
 
@@ -159,27 +157,15 @@ class ConsumerCoordinator(Coordinator):
         except RefusedError as refused:
             reply(refusal(refused))
             return
-        self._flush(lambda: reply(body), lambda: reply(refusal(RefusedError(16))))
+        self._flush(lambda: reply(body), lambda error: reply(refusal(RefusedError(error))))
 
-    def _flush(self, then: Callable[[], None] = lambda: None, lost: Callable[[], None] = lambda: None) -> None:
-        epoch = self.epoch
+    def _flush(self, then: Callable[[], None] = lambda: None, lost: Callable[[int], None] = lambda _: None) -> None:
         if self._dirty:
             self._dirty = False
             record = self.consumer.persisted() if self.consumer is not None else self.group.persisted()
-
-            def is_written() -> None:
-                self.log.append(record)
-                then()
-
-            self.written(is_written, lost)
+            self.written(then, lost, lambda: self.log.append(record))
         else:
-            self.world.at(self._written_us - self.world.now_us, lambda: then() if self.epoch == epoch else lost())
-
-    def written(self, then: Callable[[], None], lost: Callable[[], None]) -> None:
-        """Writes are committed in their order."""
-        epoch, now_us = self.epoch, self.world.now_us
-        self._written_us = max(self._written_us, now_us + self.world.random.randrange(1, 20) * MS)
-        self.world.at(self._written_us - now_us, lambda: then() if self.epoch == epoch else lost())
+            self.once_written(then, lost)
 
     def _has_members(self) -> bool:
         return self.consumer is not None and bool(self.consumer.members)

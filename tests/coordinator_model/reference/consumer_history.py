@@ -19,7 +19,7 @@ from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS
 
 ACTS = (
     "stop", "crash", "start", "freeze", "stall", "cut", "subscribe", "topic", "newcomer", "restart", "migrate",
-    "fail over", "unload", "reload", "broker crash",
+    "fail over", "unload", "reload", "broker crash", "slow", "operator",
 )  # fmt: skip
 TOPICS = ("t", "u", "v")
 RELEASES = {"4.0": (4, 0, 2), "4.1": (4, 1, 2), "4.2": (4, 2, 1), "4.3": (4, 3, 1)}
@@ -125,6 +125,10 @@ class History(history.History):
             case "newcomer":
                 profile = self.plan.profiles[act.whom % len(self.plan.profiles)]
                 self._client(profile).start()
+            case "slow":
+                self.slow_replication(act)
+            case "operator":
+                self.operator_acts(act)
             case _:
                 self._move(act.what)
 

@@ -13,6 +13,7 @@ from coordinator_model import wire
 from tests.coordinator_model.reference.world import MS, SECOND, Asked, Connection, Reply, World
 
 NEW_MEMBER_US = 300 * SECOND
+WRITE_TIMEOUT_US = 5 * SECOND
 NEWEST = (4, 3, 1)
 
 
@@ -70,6 +71,24 @@ class Group:
         return loaded
 
 
+class Write:
+    """What is in the log, and counts, but is not committed yet."""
+
+    def __init__(self, commit: Callable[[], None], then: Callable[[], None], lost: Callable[[int], None]) -> None:
+        self.commit = commit
+        self._then = then
+        self._lost = lost
+        self._answered = False
+
+    def answer(self, error: int) -> None:
+        if not self._answered:
+            self._answered = True
+            if error:
+                self._lost(error)
+            else:
+                self._then()
+
+
 class Coordinator:
     """One broker. It coordinates the group while ``active``; otherwise it answers NOT_COORDINATOR."""
 
@@ -83,6 +102,8 @@ class Coordinator:
         self.active = False
         self.loading = False
         self.epoch = 0  # counts incarnations: what was scheduled in an older one is void
+        self._written_us = 0
+        self._unwritten: list[Write] = []  #: in their order
         self.release = release
         self.writes_replacements = release >= (2, 6, 1)  # KAFKA-10284
         self.initial_delay_us = initial_delay_ms * MS
@@ -103,29 +124,55 @@ class Coordinator:
 
     def resign(self) -> None:
         """Unloads properly: whoever is parked is told to look elsewhere."""
-        self.active = self.loading = False
-        self.epoch += 1
+        self.unload()
         for member in self.group.members.values():
             self._answer_join(member, error_join(16, member.id))
             self._answer_sync(member, wire.SyncGroupResponse(error_code=16))
+
+    def unload(self) -> None:
+        """Some of what is not committed yet has reached the followers, and is in the log although it is answered 16."""
+        self.active = self.loading = False
+        self.epoch += 1
+        unwritten, self._unwritten = self._unwritten, []
+        for write in unwritten[: self.world.random.randint(0, len(unwritten)) if unwritten else 0]:
+            write.commit()
 
     def later(self, delay_us: int, action: Callable[[], None]) -> None:
         epoch = self.epoch
         self.world.at(delay_us, lambda: action() if self.epoch == epoch else None)
 
-    def persist(self, then: Callable[[], None], lost: Callable[[], None] = lambda: None) -> None:
-        """Write the group's record; ``lost`` is called if the group moves away before that is done."""
+    def persist(self, then: Callable[[], None], lost: Callable[[int], None] = lambda _: None) -> None:
+        """Write the group's record.
+
+        :param lost: called with the error if the group moves away before that is done, or the broker loses patience.
+        """
         record = self.group.persisted()
+        self.written(then, lost, lambda: self.log.append(record))
 
-        def committed() -> None:
-            self.log.append(record)
-            then()
+    def written(self, then: Callable[[], None], lost: Callable[[int], None], commit: Callable[[], None] = lambda: None) -> None:
+        """Writes are committed in their order. What takes too long is answered 15, since 4.0, and is committed all the same."""
+        self._written_us = max(self._written_us, self.world.now_us + self.world.replication_us())
+        self.once_written(then, lost, commit)
 
-        self.written(committed, lost)
+    def once_written(
+        self, then: Callable[[], None], lost: Callable[[int], None], commit: Callable[[], None] = lambda: None
+    ) -> None:
+        """Wait for all writes so far."""
+        epoch, write = self.epoch, Write(commit, then, lost)
+        self._unwritten.append(write)
 
-    def written(self, then: Callable[[], None], lost: Callable[[], None]) -> None:
-        epoch = self.epoch
-        self.world.at(self.world.random.randrange(1, 20) * MS, lambda: then() if self.epoch == epoch else lost())
+        def done() -> None:
+            if self.epoch == epoch:
+                self._unwritten.remove(write)
+                commit()
+                write.answer(0)
+            else:
+                write.answer(16)
+
+        takes_us = self._written_us - self.world.now_us
+        self.world.at(takes_us, done)
+        if takes_us > WRITE_TIMEOUT_US and self.release >= (4,):
+            self.world.at(WRITE_TIMEOUT_US, lambda: write.answer(15 if self.epoch == epoch else 16))
 
     # -------------------------------------------------------------------------------------------- requests
 
@@ -263,7 +310,7 @@ class Coordinator:
             elif led:  # it must not take itself for the leader: it would assign anew
                 answer.leader, answer.members = old.id, ()
             if self.writes_replacements:
-                self.persist(lambda: reply(answer), lambda: reply(error_join(16, "")))
+                self.persist(lambda: reply(answer), lambda error: reply(error_join(error, "")))
             else:
                 reply(answer)
         else:
@@ -441,7 +488,15 @@ class Coordinator:
                     self._answer_sync(member, self._assigned(member))
                     self._restart_session(member)
 
-        self.persist(committed)
+        def lost(error: int) -> None:
+            if error == 16 or group.state != "K" or group.generation != generation:
+                return  # whoever is held was told as the group was unloaded
+            for member in group.members.values():
+                member.assignment = b""
+                self._answer_sync(member, wire.SyncGroupResponse(error_code=error))
+            self._prepare()
+
+        self.persist(committed, lost)
 
     def _assigned(self, member: Member) -> wire.SyncGroupResponse:
         return wire.SyncGroupResponse(
@@ -490,9 +545,13 @@ class Coordinator:
                 )
             )
         if body.members:
-            reply(wire.LeaveGroupResponse(error_code=0, members=tuple(outcomes)))
+            answer = wire.LeaveGroupResponse(error_code=0, members=tuple(outcomes))
         else:
-            reply(wire.LeaveGroupResponse(error_code=outcomes[0].error_code))
+            answer = wire.LeaveGroupResponse(error_code=outcomes[0].error_code)
+        if left and self.release >= (4,):  # a refusal does not wait
+            self.once_written(lambda: reply(answer), lambda error: reply(wire.LeaveGroupResponse(error_code=error)))
+        else:
+            reply(answer)
         if group.state in "KS" and (lost or (left and self.release >= (4,))):
             self._prepare()
         elif left:
@@ -520,7 +579,7 @@ class Coordinator:
             error = 27
         if not error:
             self._restart_session(group.members[body.member_id])
-            self.written(lambda: reply(committed(body, 0)), lambda: reply(committed(body, 16)))
+            self.written(lambda: reply(committed(body, 0)), lambda error: reply(committed(body, error)))
         else:
             reply(committed(body, error))
 

@@ -9,13 +9,15 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
+from coordinator_model import wire
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.reference.client import Client
 from tests.coordinator_model.reference.coordinator import NEWEST, Coordinator
-from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIONS, World
+from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIONS, Connection, World
 
 ACTS = (
     "stop", "crash", "start", "stall", "cut", "subscribe", "metadata", "newcomer", "restart", "fail over", "unload", "reload", "broker crash",
+    "slow", "operator",
 )  # fmt: skip
 
 RELEASES = {
@@ -143,15 +145,48 @@ class History:
             case "newcomer":
                 profile = self.plan.profiles[act.whom % len(self.plan.profiles)]
                 self._client(profile).start()
+            case "slow":
+                self.slow_replication(act)
+            case "operator":
+                self.operator_acts(act)
             case _:
                 self._move(act.what)
+
+    def slow_replication(self, act: Act) -> None:
+        if self.coordinator.release >= (4,):
+            self.world.slow_until_us = self.world.now_us + (2 + act.whom * 3) * SECOND
+
+    def operator_acts(self, act: Act) -> None:
+        """An operator removes a member, sets offsets, or deletes the group."""
+        client = self.clients[act.whom % len(self.clients)]
+        self._ask_as_operator((self._remove_member, self._set_offsets, self._delete_group)[act.at_ms % 3](client))
+
+    def _ask_as_operator(self, body: Any) -> None:
+        connection = Connection(self.world, "operator", self.coordinator.name, {**VERSIONS["newest"], 8: 9, 42: 2})
+        if self.coordinator.release >= (4,):  # tools of that age
+            connection.ask(body, lambda _: connection.close())
+
+    def _remove_member(self, client: Client) -> Any:
+        """Tools name an instance id alone, and a member id where there is none."""
+        static = client.instance_id is not None
+        named = wire.LeaveGroupRequestMemberIdentity(
+            member_id="" if static else client.member_id, group_instance_id=client.instance_id, reason="removed by an operator"
+        )
+        return wire.LeaveGroupRequest(group_id=self.world.group, members=(named,))
+
+    def _set_offsets(self, client: Client) -> Any:
+        partition = wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+        topic = wire.OffsetCommitRequestTopic(name="t", partitions=(partition,))
+        return wire.OffsetCommitRequest(group_id=self.world.group, generation_id_or_member_epoch=-1, member_id="", topics=(topic,))
+
+    def _delete_group(self, client: Client) -> Any:
+        return wire.DeleteGroupsRequest(groups_names=(self.world.group,))
 
     def _move(self, how: str) -> None:
         old = self.coordinator
         new = old if how == "reload" else next(broker for broker in self.brokers if broker is not old)
         if how == "broker crash":
-            old.active = False
-            old.epoch += 1
+            old.unload()
         else:
             old.resign()
         new.become_coordinator(self.world.random.randrange(1, 3_000) * MS)

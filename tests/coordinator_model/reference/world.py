@@ -29,6 +29,7 @@ class World:
         self.now_us = START_US
         self.records: list[MirrorRecord] = []
         self.connections = 0
+        self.slow_until_us = 0  #: until when replication is slow
         self.brokers: dict[str, Any] = {}
         self.tamper: Callable[[Connection, Asked, Any], Any] = lambda _connection, _asked, body: body
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -52,6 +53,10 @@ class World:
     def latency_us(self) -> int:
         """Mostly a fraction of a millisecond, now and then a stall."""
         return int(self.random.expovariate(1 / 400)) + (self.random.randrange(50_000) if self.random.random() < 0.02 else 20)
+
+    def replication_us(self) -> int:
+        """How long the log's followers take: mostly milliseconds, up to twice the broker's patience while one of them is slow."""
+        return self.random.randrange(1, 10_000 if self.now_us < self.slow_until_us else 20) * MS
 
     def address_of(self, client_id: str) -> str:
         """Every process has a host of its own."""
