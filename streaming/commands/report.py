@@ -22,7 +22,8 @@ from streaming.config.settings import ConfigError
 from streaming.errors import SetupError
 from streaming.mirror.pcap.tls.key_log import KeyLogError
 from streaming.published.page_state import ALL, PageState
-from streaming.published.source import TopicNames, read_topics
+from streaming.published.source import read_topics
+from streaming.published.taking import TopicNames
 from streaming.published.wire_text import json_line, readable
 from streaming.report.contents import report_of
 from streaming.report.markdown import markdown_of

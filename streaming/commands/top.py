@@ -19,7 +19,8 @@ from streaming.commands.view import ConfigOption, PropertiesOption, ServersOptio
 from streaming.config.settings import ConfigError
 from streaming.errors import SetupError
 from streaming.published.page_state import PageState
-from streaming.published.source import TopicNames, TopicsSource
+from streaming.published.source import TopicsSource
+from streaming.published.taking import TopicNames
 from streaming.terminal.keyboard import Keyboard
 from streaming.terminal.live_view import LiveView
 from streaming.terminal.screen import Screen

@@ -17,7 +17,7 @@ from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader
 from streaming.published.page_state import ALL, PageState
 from streaming.published.records import event_of
-from streaming.published.source import read_file
+from streaming.published.taking import read_file
 from streaming.published.wire_text import readable
 from streaming.traces.trace_events import trace_events
 

@@ -24,7 +24,8 @@ from streaming.config.metrics import Address, parse_address
 from streaming.config.settings import ConfigError
 from streaming.errors import SetupError
 from streaming.published.page_state import ALL, PageState
-from streaming.published.source import TopicNames, TopicsSource
+from streaming.published.source import TopicsSource
+from streaming.published.taking import TopicNames
 from streaming.web.guard import Guard, NotSafeError
 from streaming.web.mirror_frames import MirrorFrames
 from streaming.web.server import STREAMS, Page, Server

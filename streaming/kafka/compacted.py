@@ -7,7 +7,7 @@ A compacted topic has no end at which one may stop; records come while it is rea
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, TopicPartition
 
@@ -15,6 +15,7 @@ from streaming.errors import SetupError
 from streaming.kafka.acls import not_readable
 from streaming.kafka.clients import LastingConsumer, reason_of
 from streaming.kafka.credentials import Credentials
+from streaming.kafka.record import Record
 from streaming.kafka.watermarks import bounds_of
 
 if TYPE_CHECKING:
@@ -31,22 +32,6 @@ _LOOK_AGAIN_S: Final = 0.1
 
 class TopicError(SetupError):
     """A topic is missing or refused; the message names it, and the remedy."""
-
-
-class Record(NamedTuple):
-    """One record of one of the topics."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    written_s: float  #: seconds since the epoch; 0 when unknown
-
-    @property
-    def name(self) -> str:
-        """The key as text."""
-        return (self.key or b"").decode(errors="replace")
 
 
 class CompactedReader:

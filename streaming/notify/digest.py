@@ -24,7 +24,8 @@ from streaming.notify.templating import mrkdwn
 from streaming.published import sentences
 from streaming.published.page_state import ALL, PageState
 from streaming.published.records import is_open
-from streaming.published.source import TopicNames, read_topics
+from streaming.published.source import read_topics
+from streaming.published.taking import TopicNames
 from streaming.report.contents import report_of
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from streaming.config.notify import Alertmanager, Notify, Stdout, Webhook
     from streaming.config.settings import MonitorConfig
-    from streaming.kafka.compacted import Record
+    from streaming.kafka.record import Record
     from streaming.notify.delivery import Channel
     from streaming.notify.delivery_log import DeliveryLog
     from streaming.traces.sender import TraceSender

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from coordinator_model.finding import Finding, Status
 from streaming.kafka.clients import LastingProducer, Queued
-from streaming.kafka.compacted import CompactedReader, Record
+from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.credentials import Credentials
+from streaming.kafka.record import Record
 from streaming.published.finding_json import from_json, microseconds  # noqa: F401 - who reads findings reads their times
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from streaming.config.settings import MonitorConfig
-    from streaming.kafka.compacted import Record
+    from streaming.kafka.record import Record
     from streaming.notify.delivery_log import DeliveryLog
 
 NAME: Final = "traces"

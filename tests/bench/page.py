@@ -16,7 +16,7 @@ from pathlib import Path
 import requests
 
 from streaming.published.page_state import PageState
-from streaming.published.source import take_line
+from streaming.published.taking import take_line
 from tests.browser import browser
 from tests.streaming.web import history
 from tests.streaming.web.conftest import served

@@ -18,7 +18,8 @@ from coordinator_model.coordinator import Coordinator
 from streaming.published import source
 from streaming.published.page_state import KEPT_S, PageState
 from streaming.published.records import seconds
-from streaming.published.source import TopicNames, TopicsSource
+from streaming.published.source import TopicsSource
+from streaming.published.taking import TopicNames
 from tests.golden import transcript
 from tests.real.traffic import produce
 from tests.streaming.web import history

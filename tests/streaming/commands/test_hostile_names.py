@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from coordinator_model.wire.recording import MAGIC, pack_record
 from streaming.cli import app
 from streaming.commands import decode, output, run, tap, verify, view
-from streaming.kafka.compacted import Record
+from streaming.kafka.record import Record
 from streaming.published.wire_text import visible
 from streaming.replay.verify import Answers
 from streaming.sinks.findings import News

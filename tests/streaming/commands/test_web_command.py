@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from streaming.cli import app
 from streaming.published.page_state import PageState
-from streaming.published.source import read_file
 from streaming.published.swim_lanes import Doing, swim_lanes
+from streaming.published.taking import read_file
 from tests.golden import transcript
 from tests.streaming.web import history
 from tests.streaming.web.conftest import served

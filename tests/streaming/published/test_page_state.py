@@ -8,7 +8,7 @@ import pytest
 
 from streaming.published import page_state, sentences
 from streaming.published.page_state import Kept, PageState
-from streaming.published.source import take_line
+from streaming.published.taking import take_line
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
 

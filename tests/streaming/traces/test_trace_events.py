@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from streaming.cli import app
 from streaming.published.page_state import PageState
-from streaming.published.source import read_file
+from streaming.published.taking import read_file
 from streaming.traces.trace_events import trace_events
 from tests.golden import transcript
 from tests.samples import sampled

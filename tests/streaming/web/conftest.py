@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from streaming.published.page_state import PageState
-from streaming.published.source import take_line
+from streaming.published.taking import take_line
 from streaming.web.guard import Guard
 from streaming.web.server import Page, Server
 from tests.streaming.web import history

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from streaming.published.page_state import PageState
-from streaming.published.source import read_file, take_line
+from streaming.published.taking import read_file, take_line
 from streaming.web.happened import lines
 from tests.browser import browser
 from tests.golden import transcript

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from streaming.published.page_state import PageState
-from streaming.published.source import take_line
+from streaming.published.taking import take_line
 from streaming.web.guard import COOKIE, Guard, NotSafeError
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served

@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from streaming.published.page_state import PageState
-from streaming.published.source import take_line
+from streaming.published.taking import take_line
 from streaming.web.happened import lines
 from streaming.web.server import Page, differences
 from streaming.web.views import Overview, Renderer
