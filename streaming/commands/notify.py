@@ -9,7 +9,7 @@ import contextlib
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.text import Text
@@ -22,8 +22,9 @@ from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.errors import SetupError
 from streaming.kafka.topics import prepare_notifier
 from streaming.metrics.notify import serving
-from streaming.notify.delivery_log import KafkaDeliveryLog, NoDeliveryLog
+from streaming.notify.delivery_log import NoDeliveryLog
 from streaming.notify.http import Accepted, Outcome, Rejected, Unreachable
+from streaming.notify.kafka_log import KafkaDeliveryLog, remembered, results
 from streaming.notify.notification import Event, Notification, made_here
 from streaming.notify.notifier import Notifier, receivers, windows_now
 from streaming.notify.watchdog import Watchdog
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streaming.notify.delivery import Channel, Delivery, DeliveryPlan
+    from streaming.notify.delivery_log import DeliveryLog
     from streaming.notify.outbox import Outbox
 
 
@@ -152,14 +154,19 @@ def _notify(file: Path, metrics: str | None, *, once: bool, dry_run: bool) -> in
     with stop_signals() as stop:
         prepare_notifier(config)
         if dry_run:
-            dry = Notifier(config, NoDeliveryLog(), tell=screen.say, adapt=_DryChannel, sends_traces=False)
+            dry = _notifier(config, NoDeliveryLog(), screen, adapt=_DryChannel, sends_traces=False)
             return _run(dry, config, screen, stop, metrics, once=once)
         delivery_log = KafkaDeliveryLog(config.kafka, config.topics.notifications, config.topics.findings, tell=screen.say)
         try:
-            return _run(Notifier(config, delivery_log, tell=screen.say), config, screen, stop, metrics, once=once)
+            return _run(_notifier(config, delivery_log, screen), config, screen, stop, metrics, once=once)
         finally:
-            if not delivery_log.close():
+            if not delivery_log.flush():
                 screen.say("Kafka did not accept the whole delivery log: some notifications may be sent again at the next start")
+
+
+def _notifier(config: MonitorConfig, delivery_log: DeliveryLog, screen: _Screen, **adapted: Any) -> Notifier:
+    feed = results(config, screen.say)
+    return Notifier(config, delivery_log, feed=feed, memory=lambda: remembered(config, screen.say), tell=screen.say, **adapted)
 
 
 def _run(

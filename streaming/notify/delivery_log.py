@@ -1,9 +1,8 @@
-"""The delivery log: a compacted topic, ``rebalance-notifications``, that is read at the start.
+"""The delivery log, which is read at the start: a compacted topic (``kafka_log``), or a file (``file_log``) where no Kafka has the results.
 
-It is a topic and not a file, so the notifier needs no disk and can run on any machine. It has one record for each receiver and
-finding that was sent to it as open. It also has one record for each receiver and partition of the findings topic: the position below
-which every finding is processed (``streaming.notify.outbox``); and one for each host on which a notifier runs, a sign of life. The findings
-topic is part of the key, so notifiers of several clusters can share one log.
+It has one record for each receiver and finding that was sent to it as open. It also has one record for each receiver and partition of the
+findings topic: the position below which every finding is processed (``streaming.notify.outbox``); and one for each host on which a notifier
+runs, a sign of life. The findings topic is part of the key, so notifiers of several clusters can share one log.
 
 A delivery and its log record are not atomic, and a kill may come between them. So the record is written and flushed right after the
 delivery; only what was accepted in those milliseconds is repeated. The record of a resolved finding may be deleted only when the position
@@ -13,20 +12,14 @@ has passed it. Otherwise the resolution would look like one that the notifier mi
 from __future__ import annotations
 
 import json
-import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from streaming.kafka.clients import LastingProducer, Queued
-from streaming.kafka.credentials import Credentials
 from streaming.notify.notification import Delivered
 from streaming.sinks.notifiers import ALIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from streaming.config.settings import Kafka
-
-_FLUSH_S: Final = 10.0
 _POSITION: Final = "@"
 
 
@@ -95,40 +88,39 @@ class NoDeliveryLog:
     def live(self, host: str, at_s: float) -> None: ...
 
 
-class KafkaDeliveryLog:
-    """A delivery log that writes to the topic. Thread-safe."""
+class KeyedDeliveryLog:
+    """A delivery log of keys and values, wherever these are kept.
 
-    def __init__(self, kafka: Kafka, topic: str, findings: str, *, tell: Callable[[str], None] = lambda _sentence: None) -> None:
-        self._topic = topic
+    :param findings: the findings topic.
+    """
+
+    def __init__(self, findings: str) -> None:
         self._findings = findings
-        self._lock = threading.Lock()  # several threads flush
-        self._producer = LastingProducer(Credentials(kafka.for_librdkafka, "the writer of notifications", tell), {"linger.ms": 0})
-        self._producer.start()
 
     def remember(self, receiver: str, delivered: Mapping[str, Delivered]) -> None:
         for name, content in delivered.items():
             self._write(receiver, name, content.as_json())
         if delivered:
-            self._flush()  # while Kafka is unreachable the records stay queued; no new findings arrive then either
+            self.flush()  # while Kafka is unreachable the records stay queued; no new findings arrive then either
 
     def advance(self, receiver: str, positions: Mapping[int, int], forget: Iterable[str]) -> None:
         for partition, position in positions.items():
             self._write(receiver, f"{_POSITION}{partition}", {"position": position})
-        if self._flush():
+        if self.flush():
             for name in forget:
                 self._write(receiver, name, None)
 
     def live(self, host: str, at_s: float) -> None:
         self._write(ALIVE, host, {"at_ms": round(at_s * 1000)})
 
-    def close(self) -> bool:
-        """Wait until all records are written; return False on timeout."""
-        return self._flush()
-
     def _write(self, receiver: str, what: str, content: dict[str, Any] | None) -> None:
         value = None if content is None else json.dumps(content, separators=(",", ":")).encode()
-        self._producer.produce(Queued(self._topic, value, f"{self._findings}/{receiver}/{what}".encode()))
+        self.write(f"{self._findings}/{receiver}/{what}".encode(), value)
 
-    def _flush(self) -> bool:
-        with self._lock:
-            return self._producer.flush(_FLUSH_S) == 0
+    def write(self, key: bytes, value: bytes | None) -> None:
+        """Store a record, or that there is none any more."""
+        raise NotImplementedError
+
+    def flush(self) -> bool:
+        """Wait until all records are stored; return False if they are not."""
+        raise NotImplementedError

@@ -1,7 +1,7 @@
 """The notifier: reads findings and the monitor's status, and runs a dispatcher for each receiver.
 
-One thread reads the topics; each dispatcher sends in a thread of its own. Nothing may be sent before the topics are read to their end,
-because the newest state of a finding may be the last record.
+One thread reads; each dispatcher sends in a thread of its own. Nothing may be sent before all that is there has been read, because the
+newest state of a finding may be the last record.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from streaming.config.notify import FindingFilter
 from streaming.errors import SetupError
-from streaming.kafka.compacted import CompactedReader
 from streaming.notify.alertmanager import AlertmanagerChannel
-from streaming.notify.delivery_log import Memory
 from streaming.notify.digest import DigestChannel, weekly
 from streaming.notify.dispatcher import Dispatcher
 from streaming.notify.notification import Links, ObservedFinding, UnreadableFindingError, on_one_line
@@ -31,20 +29,14 @@ if TYPE_CHECKING:
     from streaming.config.settings import MonitorConfig
     from streaming.kafka.record import Record
     from streaming.notify.delivery import Channel
-    from streaming.notify.delivery_log import DeliveryLog
+    from streaming.notify.delivery_log import DeliveryLog, Memory
+    from streaming.published.feed import Feed
     from streaming.traces.sender import TraceSender
 
 _POLL_S: Final = 0.25
 _END_WITHIN_S: Final = 20.0
 _SAY_UNREADABLE: Final = 10
 _ALIVE_EVERY_S: Final = 5.0
-
-
-def _reader(config: MonitorConfig, topics: Sequence[str], tell: Callable[[str], None]) -> CompactedReader:
-    kafka = config.kafka
-    return CompactedReader(
-        kafka.for_librdkafka, topics, "the reader of the topics", reach_timeout_s=kafka.reach_timeout_s, trouble=tell
-    )
 
 
 class Receiver(NamedTuple):
@@ -93,6 +85,8 @@ def _messages(notify: Notify, settings: Webhook | Stdout) -> Policy:
 class Notifier:
     """A context manager that reads the existing records on entry.
 
+    :param feed: the findings and the monitor's status.
+    :param memory: returns what the delivery log holds.
     :param tell: called with a sentence for each event that an operator should know.
     :param adapt: maps each channel to the one to use, for a dry run, which sends no traces either.
     """
@@ -102,6 +96,8 @@ class Notifier:
         config: MonitorConfig,
         delivery_log: DeliveryLog,
         *,
+        feed: Feed,
+        memory: Callable[[], Memory],
         tell: Callable[[str], None],
         adapt: Callable[[Channel], Channel] = lambda channel: channel,
         sends_traces: bool = True,
@@ -116,7 +112,8 @@ class Notifier:
         self._adapt = adapt
         self._sends_traces = sends_traces
         self._clock = clock
-        self._feed = _reader(config, (config.topics.findings, config.topics.status), tell)
+        self._feed = feed
+        self._memory = memory
         self._watchdog = Watchdog(
             cluster=config.cluster,
             topic=config.topics.mirror,
@@ -155,7 +152,7 @@ class Notifier:
         self._feed.close()
 
     def _start(self) -> None:
-        memory = self._remembered()
+        memory = self._memory()
         if self._sends_traces:
             self.traces = trace_sender(self._config, self._delivery_log, memory, tell=self._tell)
         self._feed.start()
@@ -217,19 +214,6 @@ class Notifier:
             dispatcher.tidy()
         sent = self.traces is None or self.traces.once(stop)
         return sent and not any(dispatcher.failures or dispatcher.refused for dispatcher in self._everybody)
-
-    def _remembered(self) -> Memory:
-        topics = self._config.topics
-        memory = Memory(topics.findings)
-        with _reader(self._config, (topics.notifications,), self._tell) as feed:
-            feed.start()
-            for record in feed.history():
-                memory.take(record.key, record.value)
-        if memory.unreadable:
-            self._tell(
-                f"{memory.unreadable} records of {topics.notifications} cannot be parsed: their notifications may be sent again"
-            )
-        return memory
 
     def _take(self, record: Record) -> None:
         now_s = self._clock()
