@@ -17,7 +17,7 @@ from rich.text import Text
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.rules import Rule
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, say, stderr
-from streaming.commands.run import stop_signals
+from streaming.commands.stopping import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.errors import SetupError
 from streaming.kafka.topics import prepare_notifier

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import threading
 import time
 from collections import Counter
@@ -21,6 +20,7 @@ from rich.text import Text
 
 from coordinator_model.finding import Severity
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, say, stdout
+from streaming.commands.stopping import stop_signals
 from streaming.config.settings import ConfigError, Job, MonitorConfig, load
 from streaming.config.spark import is_submitted
 from streaming.errors import SetupError
@@ -35,7 +35,6 @@ from streaming.spark.jvm import JvmError, refused_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
     from rich.console import Console
 
@@ -232,21 +231,3 @@ def _behind(records: int, pace: float) -> str:
         return "up to date"
     took = f" ({records / pace:,.0f} s at this pace)" if pace >= 1 else ""
     return f"behind by {records:,} records{took}"
-
-
-@contextlib.contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    """Yield an event that the first SIGTERM or SIGINT sets; the second one raises KeyboardInterrupt."""
-    stop = threading.Event()
-
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,28 +7,23 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
-from typing import TYPE_CHECKING, Final
-
-from rich.console import Console
-from rich.control import Control
+from typing import TYPE_CHECKING
 
 from streaming.commands.output import fail, stdout
-from streaming.commands.run import stop_signals
+from streaming.commands.stopping import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
 from streaming.errors import SetupError
 from streaming.published.page_state import PageState
+from streaming.published.records import STALE_S, duration
 from streaming.published.source import TopicsSource
 from streaming.published.taking import TopicNames
 from streaming.terminal.keyboard import Keyboard
-from streaming.terminal.live_view import LiveView
-from streaming.terminal.screen import Screen
+from streaming.terminal.live_view import LiveView, Remark
+from streaming.terminal.showing import show
 
 if TYPE_CHECKING:
-    import threading
-
-_LOOK_EVERY_S: Final = 0.25
+    from collections.abc import Iterator
 
 
 def top(config: ConfigOption = None, bootstrap_server: ServersOption = None, command_config: PropertiesOption = None) -> None:
@@ -42,7 +37,7 @@ def top(config: ConfigOption = None, bootstrap_server: ServersOption = None, com
     if not (console.is_terminal and sys.stdin.isatty()) or console.is_dumb_terminal:
         fail("top needs a terminal; 'rebalance-monitor groups' prints the groups once, as a table or with --json")
     try:
-        topics = results_source(config, bootstrap_server, command_config)[1]
+        properties, topics = results_source(config, bootstrap_server, command_config)
     except (ConfigError, SetupError) as error:
         fail(error)
     state = PageState()
@@ -53,25 +48,26 @@ def top(config: ConfigOption = None, bootstrap_server: ServersOption = None, com
     )
     logging.getLogger().addHandler(logging.NullHandler())
     with stop_signals() as stop, source, Keyboard(sys.stdin.fileno()) as keyboard:
-        _show(LiveView(state), keyboard, console, stop)
+        show(LiveView(state, TopicsShown(str(properties["bootstrap.servers"]))), keyboard, console, stop)
 
 
-def _show(live: LiveView, keyboard: Keyboard, console: Console, stop: threading.Event) -> None:
-    """Draw when something has changed, and each second, until it is over."""
-    drawn: object = None
-    with console.screen():
-        while not (live.is_over or stop.is_set()):
-            now_s = time.time()
-            current = (live.state.version, console.size, int(now_s))
-            if current != drawn:
-                with console:  # one write
-                    console.control(Control.home())
-                    console.print(Screen(live, now_s), height=console.height, end="")
-                drawn = current
-            try:
-                keys = keyboard.read(_LOOK_EVERY_S)
-            except EOFError:
-                return
-            for key in keys:
-                live.press(key)
-                drawn = None
+class TopicsShown:
+    """The result topics, as the source of what is shown."""
+
+    title = "rebalance-monitor top"
+
+    def __init__(self, servers: str) -> None:
+        self.place = servers
+
+    def remarks(self, state: PageState, now_s: float) -> Iterator[Remark]:
+        """Whatever makes what is shown untrue."""
+        age_s = now_s - state.status_written_s
+        if state.problem is not None:
+            yield Remark(f"nothing new comes: {state.problem}", is_bad=True)
+        elif not state.complete:
+            yield Remark("the topics are being read; what is shown is not complete yet")
+        elif not state.status_written_s:
+            yield Remark("no monitor has run on this Kafka yet: it has not written any status", is_bad=True)
+        elif age_s > STALE_S:
+            since = f"the monitor wrote its last status {duration(age_s)} ago"
+            yield Remark(f"{since}: it is not running, and what is shown is of that age", is_bad=True)

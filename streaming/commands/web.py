@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import logging
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -18,9 +13,8 @@ from streaming.commands.capture_files import ReplayError
 from streaming.commands.capture_options import BrokerPorts
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, stderr
 from streaming.commands.recordings import read_recordings
-from streaming.commands.run import stop_signals
+from streaming.commands.stopping import stop_signals
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
-from streaming.config.metrics import Address, parse_address
 from streaming.config.settings import ConfigError
 from streaming.errors import SetupError
 from streaming.published.page_state import ALL, PageState
@@ -28,7 +22,8 @@ from streaming.published.source import TopicsSource
 from streaming.published.taking import TopicNames
 from streaming.web.guard import Guard, NotSafeError
 from streaming.web.mirror_frames import MirrorFrames
-from streaming.web.server import STREAMS, Page, Server
+from streaming.web.server import STREAMS, Page
+from streaming.web.serving import page_address, serving
 
 DEFAULT_LISTEN: Final = "127.0.0.1:8080"
 
@@ -71,7 +66,7 @@ def web(
     Only this machine reaches the page by default. Another address to listen on needs a token, or a proxy in front.
     """
     try:
-        address = _address(listen)
+        address = page_address(listen, "--listen", DEFAULT_LISTEN)
         guard = Guard(address.host, frozenset(one.lower() for one in name or ()), _token(token_file), proxy)
         guard.check()
         if file is not None:
@@ -88,52 +83,17 @@ def web(
                 lambda: results_source(config, bootstrap_server, command_config)[0],
                 TopicNames(topics.groups, topics.findings, topics.status, topics.events, topics.lag),
             )
-        logging.getLogger("uvicorn").setLevel(logging.ERROR)
-        with stop_signals() as stop, _listening(address) as listener, source:
-            _serve(Page(state, guard, streams=streams, frames=frames), listener, stop)
+        page = Page(state, guard, streams=streams, frames=frames)
+        with stop_signals() as stop, serving(page, address, "--listen") as (url, thread), source:
+            stderr().print(f"the page is at {url}")
+            while thread.is_alive() and not stop.wait(0.5):
+                pass
     except (ConfigError, SetupError, NotSafeError, ReplayError) as error:
         print_error(error)
         raise typer.Exit(EXIT_UNUSABLE) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     raise typer.Exit(EXIT_OK)
-
-
-def _serve(page: Page, listener: socket.socket, stop: threading.Event) -> None:
-    server = Server(page)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="server")
-    thread.start()
-    host, port = listener.getsockname()[:2]
-    stderr().print(f"the page is at http://{f'[{host}]' if ':' in host else host}:{port}/")
-    try:
-        while thread.is_alive() and not stop.wait(0.5):
-            pass
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-@contextmanager
-def _listening(address: Address) -> Iterator[socket.socket]:
-    """Return a socket that listens.
-
-    :raises SetupError: when the address cannot be listened on.
-    """
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        listener = socket.create_server((address.host, address.port), family=family, backlog=128)
-    except OSError as error:
-        why = "it is in use: name another port" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
-        raise SetupError(f"--listen: cannot listen on {address.host}:{address.port}: {why}") from None
-    with listener:
-        yield listener
-
-
-def _address(listen: str) -> Address:
-    try:
-        return parse_address(listen)
-    except ValueError:
-        raise ConfigError(f"--listen: {listen} is not HOST:PORT, as in {DEFAULT_LISTEN} or [::1]:8080") from None
 
 
 def _token(file: Path | None) -> str | None:

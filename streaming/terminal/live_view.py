@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from streaming.published.records import Json, trouble, worst_findings
 from streaming.published.wire_text import readable
@@ -33,15 +33,37 @@ class View(Enum):
     HELP = "help"
 
 
+class Remark(NamedTuple):
+    """A line above the groups."""
+
+    text: str
+    is_bad: bool = False  #: what is shown may be untrue
+
+
+class Shown(Protocol):
+    """Where what is shown comes from."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def place(self) -> str: ...
+
+    def remarks(self, state: PageState, now_s: float) -> Iterator[Remark]:
+        """What is to be said above the groups."""
+
+
 class LiveView:
     """The choices of who looks, over a state that somebody else fills.
 
+    :param source: of the state.
     :ivar rows: how many groups, or lines of a group, there is room for; set by the code that draws.
     :ivar lines: how many lines a group has in all; set by the code that draws.
     """
 
-    def __init__(self, state: PageState) -> None:
+    def __init__(self, state: PageState, source: Shown) -> None:
         self.state = state
+        self.source = source
         self.view = View.GROUPS
         self.chosen: Key | None = None  #: None: the first
         self.filter = ""

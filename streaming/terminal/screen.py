@@ -20,7 +20,7 @@ from coordinator_model.events import RECONCILING, State
 from coordinator_model.finding import Severity
 from streaming.published import sentences
 from streaming.published.finding_json import from_json
-from streaming.published.records import STALE_S, Json, duration, is_open
+from streaming.published.records import Json, duration, is_open
 from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
 from streaming.terminal.live_view import LiveView, View
@@ -37,7 +37,6 @@ from streaming.terminal.tables import (
 
 Lines = list[list[Segment]]
 
-_TITLE: Final = "rebalance-monitor top"
 _REBALANCING: Final = frozenset({State.PREPARING, State.COMPLETING, RECONCILING})
 _ABOUT_CHOSEN: Final = 5  #: lines below the groups about the chosen one
 _REBALANCES: Final = 20  #: of a group, the newest that are shown
@@ -94,7 +93,7 @@ class Screen:
         title.add_column(justify="right", no_wrap=True)
         title.add_row(
             Text.assemble(
-                (_TITLE, "bold"),
+                (self._live.source.title, "bold"),
                 f"   {_count(len(groups), 'group')} · {rebalancing} rebalancing · {_count(findings, 'open finding')}",
             ),
             Text(f"{clock(self._now_s)} UTC", "dim"),
@@ -102,20 +101,10 @@ class Screen:
         return title
 
     def _banner(self) -> Iterator[Text]:
-        """Whatever makes what is shown untrue, and findings that are about no group."""
+        """What the source says of itself, and findings that are about no group."""
         state = self._live.state
-        age_s = self._now_s - state.status_written_s
-        if state.problem is not None:
-            yield _one_line(f" nothing new comes: {state.problem}", _BAD)
-        elif not state.complete:
-            yield _one_line(" the topics are being read; what is shown is not complete yet", "bold")
-        elif not state.status_written_s:
-            yield _one_line(" no monitor has run on this Kafka yet: it has not written any status", _BAD)
-        elif age_s > STALE_S:
-            yield _one_line(
-                f" the monitor wrote its last status {duration(age_s)} ago: it is not running, and what is shown is of that age",
-                _BAD,
-            )
+        for remark in self._live.source.remarks(state, self._now_s):
+            yield _one_line(f" {remark.text}", _BAD if remark.is_bad else "dim")
         for finding in _worst_first(one for one in state.findings.values() if (one["cluster"], one["group"]) not in state.groups)[
             :2
         ]:
@@ -131,6 +120,8 @@ class Screen:
         if live.view is View.GROUPS:
             keys = (("↑↓", "choose"), ("Enter", "show"), ("/", "filter"), ("?", "help"), ("q", "quit"))
         text = Text("  ").join(Text.assemble((key, "bold"), f" {word}") for key, word in keys)
+        if not live.filter and live.view is View.GROUPS:
+            text.append(f"   {live.source.place}", "dim")
         if live.filter:
             text.append(f"   filter: {live.filter}", "bold yellow")
         if live.view is View.GROUP and live.lines > live.rows:

@@ -7,12 +7,15 @@ import io
 import pytest
 from rich.console import Console
 
+from streaming.commands.top import TopicsShown
 from streaming.published.page_state import PageState
 from streaming.terminal.live_view import LiveView, View
 from streaming.terminal.screen import Screen
 from tests.streaming.terminal.records import NOW_S, finding, group, rebalance
 
 NAMES = [f"group-{number:02}" for number in range(40)]
+
+SOURCE = TopicsShown("monitor:9092")
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def state():
 
 @pytest.fixture
 def live(state):
-    return LiveView(state)
+    return LiveView(state, SOURCE)
 
 
 def put(state, content):
@@ -195,7 +198,7 @@ def test_a_monitor_that_does_not_run_is_said_at_the_top(age_s, said):
     put(state, group("orders"))
     state.monitor_status({"partition": 0}, NOW_S - age_s)
     state.read_to_the_end()
-    assert drawn(LiveView(state))[1].startswith(said or "  group ")
+    assert drawn(LiveView(state, SOURCE))[1].startswith(said or "  group ")
 
 
 def test_what_keeps_new_records_away_and_findings_about_no_group_are_said_at_the_top(state, live):
@@ -209,10 +212,10 @@ def test_what_keeps_new_records_away_and_findings_about_no_group_are_said_at_the
 
 def test_before_anything_was_read_the_board_says_that_it_is_reading():
     state = PageState(clock=lambda: NOW_S)
-    assert drawn(LiveView(state))[1] == " the topics are being read; what is shown is not complete yet"
+    assert drawn(LiveView(state, SOURCE))[1] == " the topics are being read; what is shown is not complete yet"
     state.monitor_status({"partition": 0}, NOW_S)
     state.read_to_the_end()
-    assert drawn(LiveView(state))[1] == "The monitor has not seen any group yet."
+    assert drawn(LiveView(state, SOURCE))[1] == "The monitor has not seen any group yet."
 
 
 @pytest.mark.parametrize(("width", "height"), [(20, 5), (40, 8), (80, 1), (300, 100)])
