@@ -20,8 +20,10 @@ DEEPEST: Final = 3
 """So many wrappings around a packet are taken off."""
 
 _ETHERNET, _RAW = 1, 101  # link types of the packet inside
-_UDP, _GRE = 17, 47
+UDP, _GRE = 17, 47
 _IP_IN_IP: Final = frozenset({4, 41})
+WRAPPING: Final = frozenset({_GRE, *_IP_IN_IP})
+"""IP protocols that wrap packets, beside UDP."""
 
 _TRANSPARENT_ETHERNET: Final = 0x6558
 _ERSPAN_I_II: Final = 0x88BE
@@ -84,7 +86,7 @@ def _transport(link: int, packet: bytes) -> tuple[int, int]:
 
 
 def _content(protocol: int, packet: bytes, at: int) -> _Content | None:
-    if protocol == _UDP:
+    if protocol == UDP:
         wrapped = _IN_UDP.get(_udp(packet, at)[0])
         return wrapped(packet, at + 8) if wrapped else None
     if protocol == _GRE:
@@ -128,3 +130,6 @@ _IN_UDP: Final[dict[int, Callable[[bytes, int], _Content | None]]] = {
     8472: _in_vxlan,  # Linux's default of before, which container networks kept
     6081: _in_geneve,
 }
+
+UDP_PORTS: Final = frozenset(_IN_UDP)
+"""Destinations of UDP packets that may wrap others."""
