@@ -139,6 +139,10 @@ class Continuity:
         if _cause(lost) is Cause.UNREADABLE:
             return f"{counted(lost.records, 'request')}, whose line in the log cannot be read"
         self._counters.gap_us += max(0, lost.to_us - lost.from_us)
+        if _cause(lost) is Cause.NOT_RUNNING:
+            return f"sight of everything for {seconds(lost.to_us - lost.from_us)}: it did not run, or its interface was away"
+        if _cause(lost) is Cause.DROPPED:
+            return f"{counted(lost.records, 'packet')} over {seconds(lost.to_us - lost.from_us)}, which came faster than they could be read"
         self._record_counts["records lost by the capture"] += lost.records
         return f"{counted(lost.records, 'record')} over {seconds(lost.to_us - lost.from_us)}"
 
@@ -164,11 +168,14 @@ _REMEDIES: Final = {
     "a tap or a capture shows.",
     Cause.UNREADABLE: "Raise the limit at which lines of the log are cut, the longest first, or read the file that the broker itself "
     "writes: journald (LineMax), Docker, Loki and CloudWatch cut at 1,000 to 16,384 characters.",
+    Cause.DROPPED: "Name the brokers' ports and the interface (--port, --interface), so that fewer packets are read, or capture on several "
+    "machines.",
+    Cause.NOT_RUNNING: "See why the capture stopped, or the interface was down; what happened meanwhile only another capture shows.",
     Cause.ENDED: "Read captures of the same time: what the one that ended would have shown is not known from there on.",
 }
 
 
-_WITHOUT_CONNECTION: Final = frozenset({Cause.ENDED, Cause.UNREADABLE})
+_WITHOUT_CONNECTION: Final = frozenset({Cause.ENDED, Cause.UNREADABLE, Cause.DROPPED, Cause.NOT_RUNNING})
 
 
 def _cause(loss: Loss) -> Cause:

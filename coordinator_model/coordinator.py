@@ -197,6 +197,15 @@ class Coordinator:
             found.extend(open_findings.count_out(CATALOGUE, group.kind))
         return found
 
+    def standing(self) -> list[Finding]:
+        """Return the published findings that are open, and let :meth:`changed_groups` return all groups: for readers that have neither."""
+        found = list(self._own.open_findings.standing(CATALOGUE, ""))
+        for key in self.groups:
+            group, open_findings = self.groups.opened(key)
+            found.extend(open_findings.standing(CATALOGUE, group.kind))
+            self.groups.unshown[key] = None
+        return found
+
     # ------------------------------------------------------------------------------------------------ results out
 
     def drain_dead_letters(self) -> list[DeadLetter]:

@@ -124,6 +124,13 @@ class OpenFindings:
             if known.published and known.count.bit_count() > 1:
                 yield self._finding(rules[known.rule], known, Status.UPDATE, group_type)
 
+    def standing(self, rules: dict[str, Rule], group_type: str) -> Iterator[Finding]:
+        """Yield the findings that are published, as they are now."""
+        for known in self.open.values():
+            if known.published:
+                status = Status.OPEN if known.count == 1 else Status.UPDATE
+                yield self._finding(rules[known.rule], known, status, group_type)
+
     def held(self, now_us: int) -> list[OpenFinding]:
         """Return the findings that are about to be published."""
         return [known for known in self.open.values() if not known.published and known.publish_us <= now_us]

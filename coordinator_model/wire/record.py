@@ -112,6 +112,8 @@ class Cause(IntEnum):
     MAY_WAIT = 3  #: a request of the connection may wait for its response, and is not reported before
     ENDED = 4  #: one of several captures ended, and others go on
     UNREADABLE = 5  #: a request stands in a log, and its line cannot be read
+    DROPPED = 6  #: packets came faster than the capturer could read them
+    NOT_RUNNING = 7  #: the capture did not run, or its interface was away
 
 
 class Loss(NamedTuple):

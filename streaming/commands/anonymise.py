@@ -129,7 +129,7 @@ def _copy_capture(source: Source, called: str, reader: CaptureReader, secrets: K
     why = reader.why_nothing()
     if why is not None:
         raise ReplayError(f"{called} {why}")
-    notes += notes_of_capture(reader.stats, reader.echoes)
+    notes += notes_of_capture(reader.stats, reader.legs.echoes)
 
 
 def _damaged(called: str, why: str) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def notes_of(reader: CaptureReader | RequestLogReader) -> Iterator[str]:
     """What a reader has found in its input beside the records, a sentence each."""
-    return reader.notes() if isinstance(reader, RequestLogReader) else notes_of_capture(reader.stats, reader.echoes)
+    return reader.notes() if isinstance(reader, RequestLogReader) else notes_of_capture(reader.stats, reader.legs.echoes)
 
 
 def notes_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:

@@ -79,18 +79,13 @@ class CaptureReader:
         self._frame_cap = frame_cap
         self._key_log = key_log
         self._brokers: set[Endpoint] = set()
-        self._legs = Legs(self._mirrored)
+        self.legs = Legs(self._mirrored)  #: which of them repeat what another one says
         self._topics = KnownTopics()
         self._software = ClientSoftware()
         self._first_look = FirstLook(ports)
-        self._tcp = Reassembler(self._accept)
+        self.tcp = Reassembler(self._accept)  #: the connections
         self._sockets = Sockets(self._accept_socket)
         self._next_tick_us = 0
-
-    @property
-    def echoes(self) -> int:
-        """Connections that repeat what another one says, and were left out."""
-        return self._legs.echoes
 
     def why_nothing(self) -> str | None:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
@@ -136,7 +131,7 @@ class CaptureReader:
             stats.segments += 1
             if not stats.brokers:
                 self._first_look.segment(segment)
-            self._tcp.segment(segment, at_us)
+            self.tcp.segment(segment, at_us)
 
     def _wrapped(self, link: int, data: bytes, original: int) -> Segment | None:
         """The TCP segment in a packet that a tunnel wraps, if there is one; what holds a part of one is counted."""
@@ -159,10 +154,15 @@ class CaptureReader:
         if at_us > self.now_us:
             self.now_us = self._turn_clock(at_us)
 
+    def interrupted(self, loss: Loss) -> None:
+        """Nothing, or not everything, was captured for a time that ends now: all groups get a gap."""
+        self._pass_over(loss.to_us)
+        self.now_us = max(self.now_us, loss.to_us)
+        self._number(gap(self.now_us, loss, cluster=self._cluster))
+
     def finish(self) -> None:
         """The capture has ended: pass on what waited for packets that never came."""
-        self._tcp.finish()
-        self.stats.connections += self._tcp.connections
+        self.tcp.finish()
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class CaptureReader:
             self._pass_over(at_us)
             return at_us
         while self._next_tick_us <= at_us:
-            self._tcp.tick(self._next_tick_us)
+            self.tcp.tick(self._next_tick_us)
             self._number(tick(self._next_tick_us, cluster=self._cluster, connection=self._name))
             self._next_tick_us += TICK_US
         return at_us
@@ -183,7 +183,7 @@ class CaptureReader:
         """Write no ticks for the time up to ``at_us``: without them the model knows that nothing was captured."""
         if self.now_us and at_us - self.now_us > BLIND_US:
             self.stats.unseen_us += at_us - self.now_us
-        self._tcp.give_up_waiting(at_us)
+        self.tcp.give_up_waiting(at_us)
         self._next_tick_us = at_us - at_us % TICK_US + TICK_US
 
     # --- connections -------------------------------------------------------------------------------------------------
@@ -199,11 +199,11 @@ class CaptureReader:
         """The side that sends first on a new connection is the client."""
         if self._ports and not self._ports.intersection(port for _, port in event.sides):
             return None
-        self.stats.connections += 1
         place = _Place(event.sides, trace=f"-{event.trace}")
         return self._begun(stream, place, event.side if event.is_whole else None, at_us)
 
     def _begun(self, stream: Stream, place: _Place, opened_by: int | None, at_us: int) -> StreamListener:
+        self.stats.connections += 1
         if not self._key_log:
             return self._plain(stream, place, opened_by, at_us)
         return FirstBytes(
@@ -244,7 +244,7 @@ class CaptureReader:
         (client_host, client_port), endpoint = place.sides[client], place.sides[1 - client]
         name = f"{client_host}:{client_port}-{endpoint[0]}:{endpoint[1]}-{at_us:x}"
         return CapturedConnection(
-            self._legs.leg(endpoint, place.network),
+            self.legs.leg(endpoint, place.network),
             capture=self,
             stream=stream,
             client_side=client,

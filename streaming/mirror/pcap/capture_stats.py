@@ -87,3 +87,25 @@ class CaptureStats:
         encrypted = f"; {self.encrypted} of them use TLS, which only a key log opens (--key-log)" if self.encrypted else ""
         refused = "".join(f"; of {count:,}: {reason}" for reason, count in (*self.refused_tls.most_common(), *causes.items()))
         return f"holds {counted(self.connections, 'TCP connection')}, and none of them speaks Kafka{encrypted}{refused}"
+
+    def why_no_groups(self, what: str, why_nothing: str | None) -> str | None:
+        """Why no frame of a group was captured so far, and the next step, as a sentence; None if there was one.
+
+        :param what: is captured.
+        :param why_nothing: why no Kafka was recognised, if so.
+        """
+        if self.frames:
+            return None
+        if why_nothing is None:
+            brokers = ", ".join(address for address, _ in self.brokers.most_common(3))
+            return (
+                f"Kafka is seen at {brokers}, and no request of a group: the coordinator of these groups is another broker, or nothing "
+                "consumes. Watch where that broker's connections pass."
+            )
+        if self.encrypted:
+            step = "TLS hides them: --key-log opens it, --request-log reads the broker's own log, --listen puts a tap before the broker"
+        elif self.segments:
+            step = "Check on the broker which port and interface its clients use (--port, --interface)"
+        else:
+            step = "Check that this machine is a broker or a client, and the interface (--interface)"
+        return f"{what}: so far this {why_nothing}. {step}."

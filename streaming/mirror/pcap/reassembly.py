@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from streaming.mirror.pcap.segments import ACK, FIN, RST, SYN, Segment, reverse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 DISORDER_US: Final = 100_000
 """How long acknowledged bytes may be missing before they count as not captured."""
@@ -170,7 +170,6 @@ class Reassembler:
         self._number = 0
         self._swept_us = 0
         self._looked_us = 0  # when patience was last lost
-        self.connections = 0
 
     def segment(self, segment: Segment, at_us: int) -> None:
         """Take the next segment in the order of the capture."""
@@ -210,6 +209,14 @@ class Reassembler:
                 if at_us - half.stream.last_us >= (_FINISHED_US if half.stream.over else IDLE_US):
                     del self.halves[key]
 
+    def keep(self, ports: Collection[bytes]) -> None:
+        """Forget all connections but those of some ports, as they are on the wire."""
+        for key, half in list(self.halves.items()):
+            if key[-4:-2] not in ports and key[-2:] not in ports:
+                half.stream.ignore()
+                self._waiting.pop(half.stream, None)
+                del self.halves[key]
+
     def give_up_waiting(self, at_us: int) -> None:
         """Say what is missing where it was waited for long enough."""
         self._looked_us = at_us
@@ -242,7 +249,6 @@ class Reassembler:
         listener = self._accept(stream, segment, at_us)
         if listener is None:
             return None
-        self.connections += 1
         stream.listener = listener
         half = stream.halves[0]
         half.begin(start)

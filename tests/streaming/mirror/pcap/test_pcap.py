@@ -778,7 +778,7 @@ class TestProxies:
             "close",
         ]
         assert {(record.client_address, record.broker) for record in found.records} == {(CLIENT[0], "10.0.0.5:9092")}
-        assert found.reader.echoes == 1
+        assert found.reader.legs.echoes == 1
 
     def test_also_when_both_legs_were_open_before_the_capture(self, wires):
         pair = self._pair(wires)
@@ -793,7 +793,7 @@ class TestProxies:
         found = read(sorted(wires))
         assert {record.broker for record in found.records} == {"10.0.0.5:9092"}
         assert len({record.connection for record in found.records}) == 5
-        assert found.reader.echoes == 5
+        assert found.reader.legs.echoes == 5
 
     def test_clients_of_one_make_that_speak_at_the_same_time_to_two_listeners_are_two(self, wires):
         lines = [
@@ -809,7 +809,7 @@ class TestProxies:
             line.heartbeat(1, member_id=f"app-1-{number}")
         found = read(sorted(wires))
         assert len(found.records) == 2 * 5
-        assert found.reader.echoes == 0
+        assert found.reader.legs.echoes == 0
 
     def test_an_address_translation_seen_from_both_sides_counts_once(self, wires):
         line = Connection(wires, broker=("10.96.0.10", 9092)).open()

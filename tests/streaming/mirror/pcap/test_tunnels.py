@@ -155,7 +155,7 @@ def test_a_connection_that_is_mirrored_at_both_ends_is_told_once(segments):
     both = [wrapped([segment], vxlan(network)) for segment in segments for network in (1, 2)]
     found = Read(*both)
     assert found.told() == Read(pcap(segments)).told()
-    assert found.reader.echoes == 1
+    assert found.reader.legs.echoes == 1
 
 
 def test_a_packet_that_the_mirror_cut_is_a_loss_and_not_malformed():
