@@ -93,7 +93,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "published": {"kafka"},
     "sinks": {"config", "kafka", "published"},
     "mirror": {"kafka"},
-    "engine": {"mirror", "published"},
+    "engine": {"kafka", "mirror", "published"},
     "replay": {"kafka", "published"},
     "terminal": {"published", "replay"},
 }

@@ -1,26 +1,28 @@
-"""Replays mirror records without Spark or Kafka: the same models, fed in the same order, so that they find the same.
+"""Models in one process, without Spark: the same models, fed in the same order, so that they find the same.
 
-Spark feeds each partition's model separately, and so must a replay of several partitions. A capture has no partitions; it is read as one,
-since no finding depends on how groups are spread, and its records are numbered as they come.
+Spark feeds each partition's model separately, and so must who reads several partitions here. A capture has no partitions; it is read as
+one, since no finding depends on how groups are spread, and its records are numbered as they come.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.wire.record import Kind, MirrorRecord
-from streaming.engine.intake import receive
+from streaming.engine.intake import receive, receive_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from coordinator_model.events import GroupEvent
     from coordinator_model.finding import Finding
     from coordinator_model.group_view import GroupView
     from coordinator_model.settings import Settings
+    from streaming.engine.intake import MirrorRow
     from streaming.mirror.record_file import Unreadable
 
 LOOK_US: Final = 100_000
@@ -41,9 +43,11 @@ class Engine:
     """Models of all partitions of a mirror topic.
 
     :param found: takes each finding as it opens, changes or is resolved.
-    :param shown: called with each group as it is at the end; None if not needed.
+    :param shown: called by :meth:`show` with each group that has changed; None if not needed.
     :param seen: called with each record; None if not needed.
     :param happened: called with each event of a group, before the findings of the same record; None if not needed.
+    :param snapshots: of the models of an earlier run, by partition.
+    :raises SnapshotError: when they cannot be read.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Engine:
         shown: Callable[[GroupView], None] | None = None,
         happened: Callable[[GroupEvent], None] | None = None,
         seen: Callable[[MirrorRecord], None] | None = None,
+        snapshots: Mapping[int, bytes] = MappingProxyType({}),
     ) -> None:
         self.counters: Counter[str] = Counter()  #: kinds of records, and ``frames``
         self.groups: set[tuple[str, str]] = set()
@@ -64,8 +69,8 @@ class Engine:
         self._shown = shown
         self._happened = happened
         self._seen = seen
-        self._partitions: dict[int, _Partition] = {}
-        self._numbered = 0
+        self._partitions = {number: _Partition(Coordinator.restore(blob, settings=settings)) for number, blob in snapshots.items()}
+        self._numbered = self.next_offset
 
     def captured(self, record: MirrorRecord) -> None:
         """Take a record that has no place in a topic yet."""
@@ -111,9 +116,40 @@ class Engine:
             self._report(model, model.advance(model.now_us + self._settings.reorder_window_ms * 1_000 + 1))
             self._report(model, model.conclude())
             self._look(partition)
-            if self._shown is not None:
-                for group in model.changed_groups():  # each that is known: none was asked for before
+        self.show()
+
+    def show(self) -> None:
+        """Hand on the groups that have changed since the last time."""
+        if self._shown is not None:
+            for partition in self._partitions.values():
+                for group in partition.model.changed_groups():
                     self._shown(group)
+
+    def stand(self) -> None:
+        """Hand on the findings that are open, and let :meth:`show` hand on all groups: for readers that have neither, after a start."""
+        for partition in self._partitions.values():
+            for finding in partition.model.standing():
+                self._found(finding)
+
+    def row(self, row: MirrorRow) -> None:
+        """Take the next record of its partition as it stands in the topic."""
+        partition = self._partitions.get(row[0]) or self._partition(row[0])
+        self.counters["records"] += 1
+        self._report(partition.model, receive_row(partition.model, row))
+        partition.model.drain_dead_letters()
+
+    def forget_unknown(self) -> None:
+        """Forget the names of groups that no model knows any more."""
+        self.groups.intersection_update(key for partition in self._partitions.values() for key in partition.model.groups)
+
+    def snapshots(self) -> dict[int, bytes]:
+        """Return the state of all models, by partition."""
+        return {number: partition.model.snapshot() for number, partition in self._partitions.items()}
+
+    @property
+    def models(self) -> dict[int, Coordinator]:
+        """The models, by partition."""
+        return {number: partition.model for number, partition in self._partitions.items()}
 
     @property
     def first_us(self) -> int:

@@ -52,6 +52,13 @@ class Outputs(NamedTuple):
         content = group.as_json()
         return OutputRow(self.groups, group.key, None if content is None else _dumps(content))
 
+    def starting(self, topic: str) -> OutputRow:
+        """A sign of life of a monitor that has read nothing yet."""
+        now_ms = time.time_ns() // 1_000_000
+        return OutputRow(
+            self.status, f"{topic}/monitor", _dumps({"topic": topic, "written_ms": now_ms, "starting_since_ms": now_ms})
+        )
+
     def taken(self, taken: Taken, topic: str) -> Iterator[OutputRow]:
         """What came of some rows of a mirror topic."""
         yield from map(self.finding, taken.findings)
