@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _COMMANDS: Final = {
     "demo": "streaming.commands.demo:demo",
+    "watch": "streaming.commands.watch:watch",
     "run": "streaming.commands.run:run_command",
     "tap": "streaming.commands.tap:tap",
     "replay": "streaming.commands.replay:replay",
@@ -53,7 +54,15 @@ _COMMANDS: Final = {
 """Where the commands are, in the order in which they are shown."""
 
 
-_EXTRAS: Final = {"checkpoint": "job", "demo": "job", "notify": "notify", "report": "web", "run": "job", "web": "web"}
+_EXTRAS: Final = {
+    "checkpoint": "job",
+    "demo": "job",
+    "notify": "notify",
+    "report": "web",
+    "run": "job",
+    "watch": "watch",
+    "web": "web",
+}
 """Command → extra of the package that brings its libraries. The others need ``tap``, or nothing."""
 
 

@@ -365,15 +365,16 @@ class Loaded(NamedTuple):
     file: dict[str, Any]
 
 
-def load(file: Path) -> MonitorConfig:
+def load(file: Path, **defaults: Any) -> MonitorConfig:
     """Read and check a configuration file; environment variables override its values.
 
+    :param defaults: sections for a file that has them not.
     :raises ConfigError: when the file cannot be read, or a key or a variable is unknown, missing, out of range or a secret in the file.
     """
-    return read(file).config
+    return read(file, **defaults).config
 
 
-def read(file: Path) -> Loaded:
+def read(file: Path, **defaults: Any) -> Loaded:
     """Read a configuration as :func:`load` does; return it with the file's content.
 
     :raises ConfigError: as :func:`load`.
@@ -391,7 +392,7 @@ def read(file: Path) -> Loaded:
     if problems:
         raise ConfigError("\n".join(problems))
     try:
-        return Loaded(MonitorConfig(**values), values)
+        return Loaded(MonitorConfig(**(defaults | values)), values)
     except ValidationError as error:
         raise ConfigError("\n".join(_sentence(file, problem) for problem in error.errors())) from None
 

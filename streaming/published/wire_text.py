@@ -43,7 +43,11 @@ def visible(text: str) -> str:
 
 def json_line(value: Any) -> str:
     """Return plain JSON as one line; what cannot be seen is escaped, which JSON reads as the same."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return one_line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def one_line(text: str) -> str:
+    """Return JSON with an escape for what cannot be seen, which JSON reads as the same."""
     return text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 

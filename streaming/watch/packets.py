@@ -88,52 +88,55 @@ class Interfaces(Packets):
         super().__init__(f"packets of {on}", ports=ports, cluster=cluster, key_log=key_log)
         self._interface = interface
         self._tell = tell
-        self._socket = PacketSocket(interface, ports)
-        self._away_us = 0
+        PacketSocket(interface, ports).close()  # whether that can be done is said before anything else begins
+        self._is_away = False
         self._read_to_us = 0
-        self._narrowed = bool(ports)
+        self._narrowed = False
         self._turn_at_s = 0.0
         self._drained = True
 
     def run(self, watch: Watch, stop: threading.Event) -> None:
         """Read packets; an interface that vanishes is waited for."""
         reader = self._begin(watch)
-        if watch.resumed_us:
-            reader.interrupted(Loss(0, 0, watch.resumed_us, max(_now_us(), watch.resumed_us), Cause.NOT_RUNNING))
+        _not_running(reader, watch.resumed_us)
+        self._narrowed = bool(self._ports)
         while not stop.is_set():
             try:
-                with self._socket:
-                    self._read(reader, watch, stop)
+                with PacketSocket(self._interface, self._ports or (_ports_of(reader) if self._narrowed else ())) as ring:
+                    self._returned(reader)
+                    self._read(ring, reader, watch, stop)
             except InterfaceGoneError as error:
-                self._wait(error, reader, watch, stop)
+                self._gone(error)
+                watch.tend()
+                stop.wait(_RETRY_S)
 
-    def _read(self, reader: CaptureReader, watch: Watch, stop: threading.Event) -> None:
+    def _read(self, ring: PacketSocket, reader: CaptureReader, watch: Watch, stop: threading.Event) -> None:
         poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
+        poll.register(ring, select.POLLIN)
         blocks = 0
         while not stop.is_set():
-            packets = self._socket.read()
+            packets = ring.read()
             self._drained = not packets
             if packets:
                 reader.read((packets,))
                 blocks += 1
             if not packets or blocks == _BLOCKS_BETWEEN_LOOKS:
                 blocks = 0
-                self._look_for_drops(reader)
-                self._turn_filter(reader)
+                self._look_for_drops(ring, reader)
+                self._turn_filter(ring, reader)
             if not packets:
                 reader.tick(_now_us() - _LATE_US)
                 poll.poll(_WAIT_MS)
             watch.tend()
 
-    def _look_for_drops(self, reader: CaptureReader) -> None:
-        dropped = self._socket.dropped()
+    def _look_for_drops(self, ring: PacketSocket, reader: CaptureReader) -> None:
+        dropped = ring.dropped()
         if dropped:
             self._dropped += dropped
             reader.interrupted(Loss(dropped, 0, self._read_to_us or reader.now_us, reader.now_us, Cause.DROPPED))
         self._read_to_us = reader.now_us
 
-    def _turn_filter(self, reader: CaptureReader) -> None:
+    def _turn_filter(self, ring: PacketSocket, reader: CaptureReader) -> None:
         """Read the ports of brokers alone once they are known, and look at all others for some seconds in each minute."""
         ports = _ports_of(reader)
         if self._ports or not ports:
@@ -145,23 +148,19 @@ class Interfaces(Packets):
         self._narrowed = not self._narrowed
         if self._narrowed:
             reader.tcp.keep({port.to_bytes(2, "big") for port in ports})
-        self._socket.filter(ports if self._narrowed else ())
+        ring.filter(ports if self._narrowed else ())
         self._turn_at_s = now_s + (_LOOK_AGAIN_EVERY_S if self._narrowed else _LOOK_AGAIN_FOR_S)
 
-    def _wait(self, gone: InterfaceGoneError, reader: CaptureReader, watch: Watch, stop: threading.Event) -> None:
-        self._tell(f"{gone}: nothing is captured until it is back, and groups are not seen")
-        away_us = reader.now_us
-        while not stop.wait(_RETRY_S):
-            watch.tend()
-            try:
-                self._socket = PacketSocket(self._interface, self._ports or (_ports_of(reader) if self._narrowed else ()))
-            except InterfaceGoneError:
-                continue
-            now_us = _now_us()
+    def _gone(self, error: InterfaceGoneError) -> None:
+        if not self._is_away:
+            self._is_away = True
+            self._tell(f"{error}: nothing is captured until it is back, and groups are not seen")
+
+    def _returned(self, reader: CaptureReader) -> None:
+        if self._is_away:
+            self._is_away = False
             self._tell(f"interface {self._interface} is back")
-            if away_us:
-                reader.interrupted(Loss(0, 0, away_us, max(now_us, away_us), Cause.NOT_RUNNING))
-            return
+            _not_running(reader, reader.now_us)
 
     def _behind_s(self) -> float:
         reader = self._reader
@@ -195,8 +194,7 @@ class Pipe(Packets):
         """Read packets to the end of the stream."""
         self._watch, self._stop = watch, stop
         reader = self._begin(watch)
-        if watch.resumed_us:
-            reader.interrupted(Loss(0, 0, watch.resumed_us, max(_now_us(), watch.resumed_us), Cause.NOT_RUNNING))
+        _not_running(reader, watch.resumed_us)
         source = self._opened(self)  # type: ignore[arg-type]
         reader.read(self._tending(in_order([captured(source, self._damaged, self._key_log.add_all)])))
         if not stop.is_set():
@@ -232,6 +230,12 @@ class Pipe(Packets):
 
 _LIVE_US: Final = 12_000_000  # a capture whose newest packet is older than this is not live
 _PIPE_LATE_US: Final = 2_000_000  # how long a packet may stay in the capturing program's buffers
+
+
+def _not_running(reader: CaptureReader, since_us: int) -> None:
+    """Nothing was captured since a time; 0 if nothing was before."""
+    if since_us:
+        reader.interrupted(Loss(0, 0, since_us, max(_now_us(), since_us), Cause.NOT_RUNNING))
 
 
 def _ports_of(reader: CaptureReader) -> frozenset[int]:

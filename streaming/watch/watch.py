@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from coordinator_model.snapshots import SnapshotError
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 HAND_ON_S: Final = 0.1
 SAVE_S: Final = 60.0
-_RATES_S: Final = 5.0
 
 
 class Tally(NamedTuple):
@@ -63,14 +61,6 @@ class RecordSink(Protocol):
 
     def write(self, record: MirrorRecord) -> None:
         """Take one record; never blocks, never raises."""
-
-
-class Rates(NamedTuple):
-    """Per second, over the last few."""
-
-    packets: float
-    frames: float
-    cores: float
 
 
 class Watch:
@@ -205,21 +195,3 @@ class Watch:
                 }
                 self._rows.append(status.row(self._topic, self._outputs, number, **measured))
                 self._records = 0
-
-
-class Pace:
-    """How fast an input is read, over the last few seconds."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int, int, float]] = deque()
-
-    def of(self, tally: Tally, frames: int) -> Rates:
-        """Return the rates up to now."""
-        now = (time.monotonic(), tally.packets, frames, time.process_time())
-        self._seen.append(now)
-        while len(self._seen) > 2 and now[0] - self._seen[1][0] > _RATES_S:
-            self._seen.popleft()
-        before = self._seen[0]
-        took = max(now[0] - before[0], 1e-3)
-        packets, frames_, cores = ((now[at] - before[at]) / took for at in (1, 2, 3))
-        return Rates(packets, frames_, cores)

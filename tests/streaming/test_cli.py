@@ -85,6 +85,7 @@ def without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("rules", "T-03"),
         ("protocol", "J9"),
         ("decode", "--help"),
+        ("watch", "--help"),
         ("replay", str(GOLDEN / "lawful-cooperative-4.1.2.records.xz")),
     ],
 )
@@ -109,8 +110,8 @@ def test_the_list_of_commands_also_has_those_whose_libraries_are_not_installed(a
     [
         (("tap", "--help"), "tap needs the library confluent_kafka, which is not installed: pip install 'rebalance-monitor[tap]'"),
         (("run",), "run needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[job]'"),
-        (("report",), "report needs the library confluent_kafka, which is not installed: pip install 'rebalance-monitor[web]'"),
-        (("web",), "web needs the library confluent_kafka, which is not installed: pip install 'rebalance-monitor[web]'"),
+        (("report",), "report needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[web]'"),
+        (("web",), "web needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[web]'"),
         (
             ("replay", "--config", "x.toml", "y"),
             "replay needs the library pydantic_settings, which is not installed: pip install 'rebalance-monitor[tap]'",

@@ -1,0 +1,280 @@
+"""``rebalance-monitor watch``: the monitor in one process, on what one has: packets, a pipe, a tap, a request log, or the mirror topic.
+
+The input and the models run in a thread of their own; the terminal, the page, metrics and alerts never hold them up.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from coordinator_model.settings import Settings
+from streaming.commands.capture_files import STDIN
+from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_error, say, stderr, stdout
+from streaming.commands.stopping import stop_signals
+from streaming.engine.results import Outputs
+from streaming.errors import SetupError
+from streaming.gc_tuning import keep_collections_short
+from streaming.mirror.pcap.files import CaptureError, opened
+from streaming.mirror.pcap.packet_socket import ANY, InterfaceGoneError
+from streaming.mirror.pcap.tls.key_log import KeyLogError
+from streaming.published.page_state import PageState
+from streaming.terminal.keyboard import Keyboard
+from streaming.terminal.live_view import LiveView
+from streaming.terminal.showing import show
+from streaming.watch.lines import json_lines
+from streaming.watch.packets import Interfaces, Pipe
+from streaming.watch.said import Said
+from streaming.watch.self_check import SelfCheck
+from streaming.watch.shown import WatchShown, into_state
+from streaming.watch.state import StateFile
+from streaming.watch.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streaming.config.settings import MonitorConfig
+    from streaming.engine.handover import LocalFeed
+    from streaming.watch.watch import Input
+
+OUTPUTS: Final = Outputs("rebalance-findings", "rebalance-groups", "rebalance-events", "rebalance-status", "rebalance-dead-letters")
+PAGE: Final = "127.0.0.1:8080"
+
+
+_LOOK_S: Final = 1.0
+
+
+def watch(
+    pipe: Annotated[
+        str | None, typer.Argument(metavar="[-]", help="Read packets from standard input, as tcpdump -U -w - writes them.")
+    ] = None,
+    *,
+    interface: Annotated[str, typer.Option("--interface", "-i", help="Read packets of this interface.")] = ANY,
+    port: BrokerPorts = None,
+    key_log: KeyLogFile = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="Send the alerts of this configuration of the monitor, and use its [model] settings.",
+        ),
+    ] = None,
+    web: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help=f"Show the page at this address, such as {PAGE}; port 0 takes a free one."),
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics at this address, path /metrics.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep what is known in this file, and go on from it. By default in ~/.local/state."),
+    ] = None,
+    cluster: Annotated[str, typer.Option(help="Name of the cluster in the output.")] = "",
+    screen: Annotated[
+        bool,
+        typer.Option(
+            "--screen/--no-screen", help="Show the groups live if this is a terminal; else print findings and events as JSON lines."
+        ),
+    ] = True,
+) -> None:
+    """Watch groups live, in one process: without Kafka topics, Java or Spark.
+
+    rebalance-monitor watch
+
+    rebalance-monitor watch -i eth0 --port 9092
+
+    tcpdump -i any -U -w - port 9092 | rebalance-monitor watch -
+
+    Packets need root, or the right cap_net_raw. Groups are learned at their next rebalance.
+    """
+    console = stderr()
+    said = Said(lambda sentence: say(console, sentence))
+    if pipe not in {None, STDIN}:
+        fail(f"{pipe}: watch reads packets of interfaces, or of a pipe (-); 'rebalance-monitor replay {pipe}' reads a file")
+    try:
+        secrets = key_log_of(key_log, said.say)
+        configuration = _configuration(config)
+        cluster = cluster or (configuration.cluster if configuration else "")
+        source: Input
+        if pipe is None:
+            source = Interfaces(interface, ports=port or (), cluster=cluster, key_log=secrets, tell=said.say)
+        else:
+            source = Pipe(sys.stdin.buffer, opened, ports=port or (), cluster=cluster, key_log=secrets, tell=said.say)
+        name = "pipe" if pipe else f"packets-{interface}"
+        with stop_signals() as stop:
+            _Run(source, said, stop, configuration, state or _default_state(name)).run(web, metrics, is_screen=screen)
+    except InterfaceGoneError as error:
+        print_error(f"{error}; 'ip link' lists those there are")
+        raise typer.Exit(EXIT_UNUSABLE) from None
+    except (SetupError, KeyLogError, CaptureError) as error:
+        print_error(error)
+        raise typer.Exit(EXIT_UNUSABLE) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    raise typer.Exit(EXIT_OK)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, source: Input, said: Said, stop: threading.Event, config: MonitorConfig | None, state: Path) -> None:
+        self._source = source
+        self._said = said
+        self._stop = stop
+        self._config = config
+        self._state = state
+        topics = config.topics if config else None
+        self._topic = "capture"
+        self._outputs = (
+            OUTPUTS
+            if topics is None
+            else Outputs(topics.findings, topics.groups, topics.events, topics.status, topics.dead_letters)
+        )
+        self._watch = Watch(
+            topic=self._topic,
+            settings=config.model if config else Settings(),
+            outputs=self._outputs,
+            state=StateFile(state, source.title, said.say),
+            tell=said.say,
+        )
+        self._check = SelfCheck(source, self._watch, said.say)
+        self._is_screen = False
+        self._failed: BaseException | None = None
+
+    def run(self, web: str | None, metrics: str | None, *, is_screen: bool) -> None:
+        """Watch until it is stopped, or the input ends.
+
+        :raises SetupError: when the input, or a receiver of results, cannot be set up.
+        """
+        keep_collections_short()
+        outputs, handover = self._outputs, self._watch.handover
+        console = stdout(soft_wrap=False)
+        self._is_screen = is_screen = is_screen and console.is_terminal and not console.is_dumb_terminal
+        with ExitStack() as stack:
+            page_state = PageState()
+            if is_screen or web:
+                shown = handover.feed(outputs.groups, outputs.findings, outputs.events, outputs.status)
+                stack.enter_context(into_state(shown, page_state, outputs))
+            url = stack.enter_context(_page(page_state, web)) if web else None
+            if metrics:
+                self._serve_metrics(stack, metrics)
+            if not is_screen:
+                stack.enter_context(json_lines(handover.feed(outputs.findings, outputs.events), self._stop))
+            alerts = handover.feed(outputs.findings, outputs.status) if self._config else None
+            self._watch.begin()
+            if alerts is not None:
+                self._alert(stack, alerts)
+            stack.enter_context(self._engine())
+            if is_screen:
+                self._show(page_state, url)
+            else:
+                while not self._stop.wait(_LOOK_S):
+                    self._check.look()
+        if self._failed is not None:
+            raise self._failed
+
+    @contextmanager
+    def _engine(self) -> Iterator[None]:
+        """Run input and models in a thread as long as the context lasts."""
+
+        def run() -> None:
+            try:
+                self._source.run(self._watch, self._stop)
+                if not self._stop.is_set():
+                    self._said.say(f"{self._source.title} have ended")
+            except BaseException as error:
+                self._failed = error
+            finally:
+                self._watch.end()
+                if self._failed is not None or not self._is_screen:
+                    self._stop.set()
+
+        thread = threading.Thread(target=run, name="engine")
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+
+    def _show(self, page_state: PageState, url: str | None) -> None:
+        logging.getLogger().addHandler(logging.NullHandler())
+        terminal = sys.stdin.fileno() if sys.stdin.isatty() else os.open("/dev/tty", os.O_RDONLY)
+        self._said.keep()
+        try:
+            with Keyboard(terminal) as keyboard:
+                shown = WatchShown(self._source, self._check, self._said, web=url)
+                show(LiveView(page_state, shown), keyboard, stdout(soft_wrap=False), self._stop)
+        finally:
+            self._said.release()
+
+    def _serve_metrics(self, stack: ExitStack, listen: str) -> None:
+        from streaming.config.metrics import Metrics  # noqa: PLC0415 - an extra
+        from streaming.watch.measured import measuring  # noqa: PLC0415
+
+        outputs = self._outputs
+        feed = self._watch.handover.feed(outputs.findings, outputs.groups, outputs.status)
+        settings = self._config.metrics if self._config else Metrics()
+        url = stack.enter_context(measuring(listen, settings, feed, outputs=outputs, topic=self._topic, check=self._check))
+        self._said.say(f"metrics at {url}")
+
+    def _alert(self, stack: ExitStack, feed: LocalFeed) -> None:
+        from streaming.watch.alerts import alerting, has_receivers, of_one_process  # noqa: PLC0415 - an extra
+
+        assert self._config is not None
+        config = of_one_process(self._config, self._topic, self._said.say)
+        if has_receivers(config):
+            log = self._state.with_suffix(".alerts")
+            stack.enter_context(alerting(config, feed, log, self._said.say))
+
+
+@contextmanager
+def _page(state: PageState, listen: str) -> Iterator[str]:
+    """Serve the page as long as the context lasts; yield its URL.
+
+    :raises SetupError: when it cannot be.
+    """
+    from streaming.web.guard import Guard, NotSafeError  # noqa: PLC0415 - an extra
+    from streaming.web.server import STREAMS, Page  # noqa: PLC0415
+    from streaming.web.serving import page_address, serving  # noqa: PLC0415
+
+    address = page_address(listen, "--web", PAGE)
+    guard = Guard(address.host, frozenset(), None, None)
+    try:
+        guard.check()
+    except NotSafeError as error:
+        raise SetupError(f"--web: {error}") from None
+    with serving(Page(state, guard, streams=STREAMS, frames=None), address, "--web") as (url, _):
+        stderr().print(f"the page is at {url}")
+        yield url
+
+
+def _configuration(file: Path | None) -> MonitorConfig | None:
+    """Read the configuration; one process needs no [kafka] in it.
+
+    :raises SetupError: when it is invalid.
+    """
+    if file is None:
+        return None
+    from streaming.config.settings import ConfigError, load  # noqa: PLC0415 - an extra
+
+    try:
+        return load(file, kafka={"bootstrap_servers": "localhost:9092"})
+    except ConfigError as error:
+        raise SetupError(str(error)) from None
+
+
+def _default_state(name: str) -> Path:
+    folder = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    return Path(folder) / "rebalance-monitor" / f"watch-{name}.state"
