@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+ALIVE: Final = "@alive"
+"""In the place of a receiver in the keys of the delivery log: a notifier's sign of life."""
 
 
 class Record(NamedTuple):

@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from streaming.kafka.record import ALIVE
 from streaming.notify.notification import Delivered
-from streaming.sinks.notifiers import ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

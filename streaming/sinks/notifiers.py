@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader
+from streaming.kafka.record import ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streaming.config.settings import MonitorConfig
-
-ALIVE: Final = "@alive"
-"""In the place of a receiver in the topic's keys."""
 
 _AGAIN_S: Final = 10.0
 
