@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.group_store import GroupStore
-from coordinator_model.groups import refused_joins
+from coordinator_model.groups.arrivals import PASSING, REPORTED_ELSEWHERE
 from coordinator_model.groups.epochs.heartbeat import refused_by_type
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
-from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.migration import carry_over, kind_shown, may_convert
 from coordinator_model.groups.requests import client_of, exchange_of
 from coordinator_model.rule_engine import RuleEngine
@@ -107,12 +106,10 @@ class Admissions:
         read_heartbeat(exchange, asked_body)
         exchange.res_us, exchange.response_offset, exchange.error = record.at_us, record.offset, body.error_code
         group, open_findings = self._groups.touched(key, record.at_us)
-        if exchange.generation == JOIN_EPOCH:
-            refused_joins.note(group.refused_joins, exchange, epoch_response_evidence(exchange), body.error_message)
-            self._groups.changed(key, record.at_us)
+        group.arrivals.refused(group, exchange, body)
         events = refused_by_type(exchange, body)
         yield from self._rules.on_events(group, open_findings, events, record.at_us)
-        if events:
+        if events or group.changed:
             self._groups.changed(key, record.at_us)
 
     @property
@@ -128,7 +125,7 @@ class Admissions:
 
 def _taken_for(held: str, asked: MirrorRecord, body: Any) -> str | None:
     """Return the type of a group of which nothing else is known, for which a client takes it that is not let in."""
-    if held or body.error_code in refused_joins.PASSING | refused_joins.REPORTED_ELSEWHERE:
+    if held or body.error_code in PASSING | REPORTED_ELSEWHERE:
         return None
     request: Any = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
     return _SHOWS[asked.api_key] if request.member_epoch == JOIN_EPOCH else None

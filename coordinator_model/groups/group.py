@@ -16,6 +16,7 @@ from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.group_view import GroupView
+from coordinator_model.groups.arrivals import Arrivals
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator, steps_down
 from coordinator_model.groups.effects import PendingEffect, PendingEffects
@@ -30,7 +31,6 @@ from coordinator_model.groups.records import (
     LeaveFacts,
 )
 from coordinator_model.groups.recurring import Recurring
-from coordinator_model.groups.refused_joins import RefusedJoin
 from coordinator_model.groups.requests import REQUEST_READERS, client_of, exchange_of
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.settings import Settings
@@ -90,7 +90,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     settled: bool = False  #: True once a request was accepted in this incarnation
     learning_because: str = "first seen in mid-life"
     state_since_us: int = 0
-    refused_joins: dict[str, RefusedJoin] = {}  #: clients that are not let in
+    arrivals: Arrivals = field(default_factory=Arrivals)
     committed_offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
     recurring: Recurring = field(default_factory=Recurring)
     causes: dict[str, int] = {}  #: completed rebalances by cause
@@ -288,6 +288,7 @@ class GroupModel(Group[M]):
             return self.on_unchanged_request(exchange, member)
         self.slow_changed = True
         note_late(self, exchange, record.at_us)
+        self.arrivals.on_request(self, exchange)
         return self.on_request(exchange, member, body)
 
     def response(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
@@ -314,7 +315,9 @@ class GroupModel(Group[M]):
         exchange.effective_us = exchange.inv_us
         line.last_response_us = record.at_us
         note_late(self, exchange, record.at_us, body)
-        return self.on_response(exchange, body)
+        events = self.on_response(exchange, body)
+        self.arrivals.on_response(self, exchange, body)
+        return events
 
     def on_unpaired(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:  # noqa: ARG002
         """Process a response whose request is not open."""
@@ -350,6 +353,10 @@ class GroupModel(Group[M]):
 
     def on_response(self, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         """Process any other response; return its events."""
+        raise NotImplementedError
+
+    def holds_partitions(self, exchange: Exchange, body: Any) -> bool | None:
+        """Return whether a member holds partitions once its request succeeded, None if the response does not say."""
         raise NotImplementedError
 
     def waits_unseen(self, connection: str, at_us: int) -> bool:  # noqa: ARG002

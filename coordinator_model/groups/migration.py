@@ -63,7 +63,7 @@ def carry_over(old: GroupModel[Any], new: GroupModel[Any], at_us: int, member_id
         return NOTHING
     number_before = old.generation
     old.rebalances.on_gap(old, at_us, f"was converted to the {new.kind} type")
-    new.errors = old.errors
+    new.errors, new.arrivals = old.errors, old.arrivals
     if isinstance(old, ClassicGroupModel) and isinstance(new, EpochGroup):
         _to_epochs(old, new, at_us)
         new.rebalances.members_known = False if watched else None

@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any
 
 from coordinator_model.groups.records import AnyMember, Exchange, LeaveFacts
-from coordinator_model.wire import API_NAMES
+from coordinator_model.wire import API_NAMES, CONSUMER
 from coordinator_model.wire.constants import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
@@ -70,3 +70,11 @@ def note_version(members: Mapping[str, AnyMember], exchange: Exchange, body: Any
 def named_versions(versions: Mapping[int, int]) -> dict[str, int]:
     """Return API → version, as published."""
     return {API_NAMES[api_key]: version for api_key, version in sorted(versions.items())}
+
+
+def assigns_partitions(body: Any) -> bool:
+    """Return True if a SyncGroup success gives the member anything: of a consumer's assignment, by its number of topics."""
+    assignment: bytes = body.assignment
+    if body.protocol_type not in {None, CONSUMER}:
+        return bool(assignment)
+    return int.from_bytes(assignment[2:6], "big", signed=True) > 0

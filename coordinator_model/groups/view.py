@@ -7,6 +7,7 @@ from typing import Any
 from coordinator_model.counters import named_error
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
+from coordinator_model.groups import arrivals
 from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import AnyMember
 from coordinator_model.groups.responses import named_versions
@@ -28,6 +29,7 @@ def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partitio
         "coordinator": group.broker or None,
         "generation": group.generation,
         **own,
+        "arrivals": arrivals.as_json(group),
         "rebalances": dict(sorted(group.causes.items())),
         "costs": {cause: cost.as_json() for cause, cost in sorted(group.rebalances.costs.items())},
         "joins": _phase(group.joins),

@@ -28,7 +28,7 @@ from coordinator_model.groups.epochs.events import (
     StaticLeaveRefused,
     WrongGroupType,
 )
-from coordinator_model.groups.epochs.kinds import CONSUMER, KIND_BY_API, SHARE, STREAMS
+from coordinator_model.groups.epochs.kinds import CONSUMER, FEATURES, KIND_BY_API
 from coordinator_model.groups.epochs.positions import GONE, NEVER_JOINED
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence
@@ -41,9 +41,6 @@ from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
 
 _REPEATED = 3
 _FLAPS = 3
-_FEATURES = {CONSUMER: "group.version", SHARE: "share.version", STREAMS: "streams.version"}
-"""Type of group → the feature without which brokers refuse it."""
-
 _MIXED_US = 86_400_000_000
 
 
@@ -153,7 +150,7 @@ def _action_for(group: GroupModel[Any], exchange: Exchange) -> str | None:
     """Return what to do about a heartbeat that was refused for its type; None for a conversion that is refused."""
     wanted = KIND_BY_API[exchange.api_key].name
     if exchange.error == UNSUPPORTED_VERSION:
-        feature = _FEATURES[wanted]
+        feature = FEATURES[wanted]
         return f"Finalise the feature {feature} on the brokers (kafka-features.sh upgrade), or let the client use the classic protocol."
     if group.kind == wanted:
         return "Restart that client if it does not join again by itself, and find out who deleted the group."

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, ERROR, WARNING, Blame, Severity
+from coordinator_model.groups.arrivals import Arrival, Refusal, Stage
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
-from coordinator_model.groups.epochs.kinds import CONSUMER
+from coordinator_model.groups.epochs.kinds import CONSUMER, FEATURES, KIND_BY_API
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Removed
-from coordinator_model.groups.refused_joins import RefusedJoin
-from coordinator_model.rules.base import Breach, Due, timer_rule, who, whom
+from coordinator_model.rules.base import Breach, Due, the_client, timer_rule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import (
     FENCED_MEMBER_EPOCH,
@@ -28,6 +28,7 @@ from coordinator_model.wire.constants import (
     TOPIC_AUTHORIZATION_FAILED,
     UNRELEASED_INSTANCE_ID,
     UNSUPPORTED_ASSIGNOR,
+    UNSUPPORTED_VERSION,
 )
 from coordinator_model.wording import a_or_an, begin, clock, plural, seconds
 
@@ -58,12 +59,15 @@ _CAUSES: Final = {
         "consumer.session.timeout.ms of the group shortens the wait.",
     ),
     GROUP_MAX_SIZE_REACHED: Cause(CONFIG, "Raise the size that the brokers allow, or run fewer members."),
-    GROUP_AUTHORIZATION_FAILED: Cause(CONFIG, "Grant READ on this group to the principal of that client, or mend its credentials."),
+    GROUP_AUTHORIZATION_FAILED: Cause(
+        CONFIG, "Grant READ on this group to the principal of that client, or mend its credentials. Then restart it if it gave up."
+    ),
     TOPIC_AUTHORIZATION_FAILED: Cause(
         CONFIG, "Grant DESCRIBE and READ on the topics that it subscribes to to the principal of that client."
     ),
     INVALID_REQUEST: Cause(CLIENT, "Upgrade that client's library: its request to join is refused for its form."),
     INVALID_REGULAR_EXPRESSION: Cause(CLIENT, "Mend the client's subscription pattern: brokers take RE2 syntax."),
+    UNSUPPORTED_VERSION: Cause(CONFIG, "Use a version of the client's library that the brokers support."),
     UNSUPPORTED_ASSIGNOR: Cause(
         CONFIG, "Name an assignor in group.remote.assignor of that client that the brokers have in group.consumer.assignors."
     ),
@@ -79,53 +83,64 @@ _SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size
 def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client cannot become a member. Its process may look healthy, and reads nothing.
 
-    Condition: A client's requests to join were refused at least three times over 3 s, with one error and none accepted between
-        (error; a warning for GROUP_MAX_SIZE_REACHED, UNRELEASED_INSTANCE_ID and FENCED_MEMBER_EPOCH, which end by themselves); or
-        once, and it was not let in for 10 s (warning). UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder
-        has ended or nothing was heard of it for two heartbeat intervals, and 10 s after the holder ceased to be a member. A client
-        is known again by its instance id, or by client id and host.
+    Condition: A client's requests to join, or to learn its coordinator, were refused at least three times over 3 s, with one error
+        and none accepted between (error; a warning for GROUP_MAX_SIZE_REACHED, UNRELEASED_INSTANCE_ID and FENCED_MEMBER_EPOCH,
+        which end by themselves); or once, and it was not let in for 10 s (warning). UNSUPPORTED_VERSION of a heartbeat counts at
+        once: the cluster does not offer that type of group (error where the group has no member). UNRELEASED_INSTANCE_ID counts
+        after 3 s where the connection of the holder has ended or it sent nothing for two heartbeat intervals, 10 s after the holder
+        ceased to be a member, and 10 s after a single refusal beside a holder that lives. A client is known again by its instance
+        id, or by client id and host.
     Expected: A member id and an epoch or generation.
     Action: What to do depends on the error, and is said with each finding.
     False alarms: Several processes with one client id on one host count as one client.
     """
-    for subject, refused in group.refused_joins.items():
-        holder = _holder(group, refused)
+    for subject, client in group.arrivals.clients.items():
+        refused = client.refusal
+        if refused is None or client.stage > Stage.JOINS:
+            continue
+        holder = _holder(group, client, refused)
         due = _due(group, refused, holder)
         if due is None:
             continue
         at_us, severity = due
 
-        def describe(subject: str = subject, refused: RefusedJoin = refused, holder: EpochMember | None = holder) -> Breach:
-            return _breach(group, subject, refused, holder)
+        def describe(
+            subject: str = subject, client: Arrival = client, refused: Refusal = refused, holder: EpochMember | None = holder
+        ) -> Breach:
+            return _breach(group, subject, client, refused, holder)
 
-        yield Due(at_us, subject, severity, describe, _until_us(group, refused, holder))
+        yield Due(at_us, subject, severity, describe, _until_us(group, client, refused, holder))
 
 
-def _holder(group: ClassicGroup | EpochGroupData, refused: RefusedJoin) -> EpochMember | None:
+def _holder(group: ClassicGroup | EpochGroupData, client: Arrival, refused: Refusal) -> EpochMember | None:
     """Return the member in whose place the client wants to be: that with its instance id, or itself."""
     if isinstance(group, ClassicGroup):
         return None
     if refused.error == UNRELEASED_INSTANCE_ID:
-        return group.members.get(group.instances.get(refused.instance_id or "", ""))
-    return group.members.get(refused.member_id) if refused.error == FENCED_MEMBER_EPOCH else None
+        return group.members.get(group.instances.get(client.instance_id or "", ""))
+    return group.members.get(client.member_id) if refused.error == FENCED_MEMBER_EPOCH else None
 
 
-def _due(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> tuple[int, Severity] | None:
+def _due(group: ClassicGroup | EpochGroupData, refused: Refusal, holder: EpochMember | None) -> tuple[int, Severity] | None:
     if refused.error == UNRELEASED_INSTANCE_ID and isinstance(group, EpochGroupData) and holder is not None:
         return _due_by_holder(group, refused, holder)
+    if refused.error == UNSUPPORTED_VERSION and refused.api_key in KIND_BY_API:
+        return refused.last_us, WARNING if any(group.present_members()) else ERROR  # no such client is let in before somebody acts
     if refused.times >= _REPEATED and refused.last_us - refused.first_us >= _LASTS_US:
         return refused.last_us, WARNING if refused.error in _ENDS_BY_ITSELF else ERROR
     return refused.first_us + _PATIENCE_US, WARNING
 
 
-def _due_by_holder(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember) -> tuple[int, Severity] | None:
-    """Return when the join is overdue while a dead member holds the instance id. E-06 reports a live one, E-18 one that is away."""
+def _due_by_holder(group: EpochGroupData, refused: Refusal, holder: EpochMember) -> tuple[int, Severity] | None:
+    """Return when the join is overdue while another holds the instance id. E-06 reports repeated joins, E-18 one that is away."""
     if holder.removed == Removed.AWAY:
         return None
     if holder.removed is not None:
         return max(refused.last_us, holder.removed_us + _PATIENCE_US), WARNING
     if _hung_up(group, holder):
         return max(refused.last_us, refused.first_us + _LASTS_US), WARNING
+    if refused.times == 1 and holder.accepted_us > refused.first_us + _PATIENCE_US:
+        return refused.first_us + _PATIENCE_US, WARNING
     silent_us = holder.last_frame_us + _PAUSES * (holder.interval_ms or _USUAL_INTERVAL_MS) * 1_000
     return max(refused.last_us, refused.first_us + _LASTS_US, silent_us), WARNING
 
@@ -134,9 +149,9 @@ def _hung_up(group: EpochGroupData, member: EpochMember) -> bool:
     return member.disconnected_us >= member.last_frame_us > 0 and member.actor.connection not in group.connections
 
 
-def _until_us(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> int | None:
+def _until_us(group: ClassicGroup | EpochGroupData, client: Arrival, refused: Refusal, holder: EpochMember | None) -> int | None:
     """Return until when a client counts as waiting: while its connection stands, else for a while after it asked last."""
-    if refused.actor.connection in group.connections:
+    if client.actor.connection in group.connections:
         return None
     ends_us = _ends_us(group, holder) if isinstance(group, EpochGroupData) and holder is not None else 0
     return max(refused.last_us, ends_us) + group.settings.quiet_ms * 1_000
@@ -147,34 +162,57 @@ def _ends_us(group: EpochGroupData, holder: EpochMember) -> int:
     return holder.removed_us if holder.removed is not None else holder.accepted_us + group.shortest_session_ms(holder) * 1_000
 
 
-def _breach(group: ClassicGroup | EpochGroupData, subject: str, refused: RefusedJoin, holder: EpochMember | None) -> Breach:
+def _breach(
+    group: ClassicGroup | EpochGroupData, subject: str, client: Arrival, refused: Refusal, holder: EpochMember | None
+) -> Breach:
     cause = _CAUSES.get(refused.error, _OTHER)
-    client = f"member {refused.member_id}" if refused.member_id else "a new member"
-    static = "" if refused.instance_id is None else f", instance {refused.instance_id}"
+    asks_to_join = client.stage is Stage.JOINS
+    member = f"member {client.member_id}" if client.member_id else "a new member"
+    static = "" if client.instance_id is None else f", instance {client.instance_id}"
     name, api = error_name(refused.error), API_NAMES[refused.api_key]
     lasts = f" over {seconds(refused.last_us - refused.first_us)}" if refused.times > 1 else ""
     times = f"{refused.times} times since" if refused.times > 1 else "at"
     words = f" (“{refused.reason}”)" if refused.reason else ""
+    if asks_to_join:
+        member = f"{begin(member)}{static} {whom(client.actor)}"
+        what = f"the coordinator {refused.broker} refused it {times} {clock(refused.first_us)}"
+        asked = f"to join ({a_or_an(api)})"
+    else:
+        member = begin(the_client(client.actor))
+        what = f"broker {refused.broker} refused to name it the coordinator {times} {clock(refused.first_us)}"
+        asked = f"for the coordinator ({a_or_an(api)})"
     return Breach(
         subject,
-        f"{begin(client)}{static} {whom(refused.actor)} cannot join group {group.name}: the coordinator {refused.broker} refused it "
-        f"{times} {clock(refused.first_us)} with {name}{words}. {_why(group, refused, holder)}",
-        f"{refused.times} {plural(refused.times, 'request')} to join ({a_or_an(api)}) answered {name}{lasts}, and none accepted since",
+        f"{member} cannot join group {group.name}: {what} with {name}{words}. {_why(group, client, refused, holder)}",
+        f"{refused.times} {plural(refused.times, 'request')} {asked} answered {name}{lasts}, and none accepted since",
         refused.frames,
-        actor=refused.actor,
-        member_id=refused.member_id or None,
-        instance_id=refused.instance_id,
+        actor=client.actor,
+        member_id=client.member_id or None,
+        instance_id=client.instance_id,
         blame=cause.blame,
-        action=cause.action,
+        action=_action(refused, cause),
     )
 
 
-def _why(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> str:
+def _action(refused: Refusal, cause: Cause) -> str:
+    if refused.error == UNSUPPORTED_VERSION and refused.api_key in KIND_BY_API:
+        feature = FEATURES[KIND_BY_API[refused.api_key].name]
+        return (
+            f"Finalise the feature {feature} on the brokers (kafka-features.sh describe shows it; upgrade sets it), or let the client use "
+            "the classic protocol. Then restart the client: many give up."
+        )
+    return cause.action
+
+
+def _why(group: ClassicGroup | EpochGroupData, client: Arrival, refused: Refusal, holder: EpochMember | None) -> str:
     """Return what is in the client's way, and what it costs, as sentences."""
     if isinstance(group, EpochGroupData) and refused.error == UNRELEASED_INSTANCE_ID:
-        return _held_by(group, refused, holder)
+        return _held_by(group, client, refused, holder)
     if isinstance(group, EpochGroupData) and refused.error == FENCED_MEMBER_EPOCH:
         return _still_known(group, refused, holder)
+    if refused.error == UNSUPPORTED_VERSION and refused.api_key in KIND_BY_API:
+        kind = KIND_BY_API[refused.api_key].name
+        return f"The cluster does not offer {kind} groups: its feature {FEATURES[kind]} is off. It gets no partitions."
     if refused.error == GROUP_MAX_SIZE_REACHED:
         return f"The group is full: the brokers' {_SIZES.get(group.kind, f'group.{group.kind}.max.size')} allows no more members."
     if refused.malformed:
@@ -182,26 +220,28 @@ def _why(group: ClassicGroup | EpochGroupData, refused: RefusedJoin, holder: Epo
     return "It gets no partitions."
 
 
-def _held_by(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> str:
+def _held_by(group: EpochGroupData, client: Arrival, refused: Refusal, holder: EpochMember | None) -> str:
     if holder is None:
-        return f"Who held instance id {refused.instance_id} was not seen, or has left since. It gets no partitions."
+        return f"Who held instance id {client.instance_id} was not seen, or has left since. It gets no partitions."
     went = f"nothing was heard of it since {clock(holder.last_frame_us)}"
     if _hung_up(group, holder):
         went = f"its connection ended at {clock(holder.disconnected_us)} without a leave"
-    held = f"Instance id {refused.instance_id} is held by {who(holder)}: {went}"
+    held = f"Instance id {client.instance_id} is held by {who(holder)}: {went}"
     ends = clock(_ends_us(group, holder))
+    if holder.removed is None and holder.accepted_us > refused.last_us:
+        return f"Instance id {client.instance_id} is held by {who(holder)}, which lives. The refused client gets no partitions."
     if holder.removed is None:
         return f"{held}. {_idle(group, holder)} until that session ends, at {ends} at the earliest."
     if refused.last_us > holder.removed_us:
         return f"{held.replace(' is ', ' was ', 1)}, and its session ended by {ends}. The refused client is refused still."
-    stays = ", though its connection stands" if refused.actor.connection in group.connections else ""
+    stays = ", though its connection stands" if client.actor.connection in group.connections else ""
     return (
         f"{held.replace(' is ', ' was ', 1)}, and its partitions were idle until its session ended, by {ends}. The refused client has not "
         f"asked again since{stays}, and reads nothing."
     )
 
 
-def _still_known(group: EpochGroupData, refused: RefusedJoin, holder: EpochMember | None) -> str:
+def _still_known(group: EpochGroupData, refused: Refusal, holder: EpochMember | None) -> str:
     why = "Brokers before 4.2 do not let a member in that comes back under its own id, as it does after a lost answer."
     if group.release_of(refused.broker) >= TABLE["U14"].releases[0]:  # and so W9 and Z13
         why = "A broker of this release lets a member in that comes back under its own id."

@@ -94,6 +94,7 @@ class ClassicGroup(GroupData):
 
     def connection_closed(self, connection: str, at_us: int) -> None:
         """Process the end of a connection: no response is due to the requests open on it."""
+        self.arrivals.closed(connection)
         for key in [key for key in self.open if key[0] == connection]:
             abandoned = self.open.pop(key)
             if abandoned.api_key in PREPARING:
@@ -135,7 +136,7 @@ class ClassicGroup(GroupData):
         self.given_up.clear()
         self.generations.clear()
         self.issued.clear()
-        self.refused_joins.clear()
+        self.arrivals.on_gap()
         self.generation_seen = None
         for member in self.members.values():
             member.proven_us = None

@@ -30,7 +30,7 @@ from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Exchange, Member, Removed
 from coordinator_model.groups.requests import MODELLED_API_KEYS
-from coordinator_model.groups.responses import error_codes, note_version
+from coordinator_model.groups.responses import assigns_partitions, error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
 from coordinator_model.wire import CONNECT
 from coordinator_model.wire.constants import (
@@ -170,6 +170,9 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
         if member is None or not member.present or member.session_since_us >= at_us:
             return NOTHING
         return tuple(event._replace(is_logged=True) for event in self.fell_silent(member, at_us))
+
+    def holds_partitions(self, exchange: Exchange, body: Any) -> bool | None:
+        return assigns_partitions(body) if exchange.api_key == SYNC_GROUP else None
 
     def on_unpaired(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:
         given_up = self.given_up.pop((record.connection, record.exchange), None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.groups import refused_joins
 from coordinator_model.groups.epochs import identity, reconciliation
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
@@ -43,7 +42,6 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
                 member.rejoin_asked_us = None
         return NOTHING
     if exchange.api_key == JOIN_GROUP:
-        refused_joins.note(group.refused_joins, exchange, epoch_response_evidence(exchange))
         group.changed = True
     member = group.members.get(exchange.member_id)
     if member is None:
@@ -71,7 +69,6 @@ def _joined(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     facts = exchange.facts
     assert isinstance(facts, JoinFacts)
     group.accepted(exchange)
-    refused_joins.let_in(group.refused_joins, exchange)
     member = group.member_of(exchange, body.member_id)
     if member.removed is not None or member.proven_us is None or not member.classic:
         group.may_have_raised("joined", member.id)

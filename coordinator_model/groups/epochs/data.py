@@ -172,7 +172,7 @@ class EpochGroupData(Watched):
         self.addresses = CoordinatorAddresses()
         self.coordinator_changes.on_gap(self)
         self.doubles = []
-        self.refused_joins = {}
+        self.arrivals.on_gap()
         self.claims = {}  # all sessions begin anew, that of an instance id's dead holder too
         self.born_us = 0
         for member in self.members.values():
@@ -212,7 +212,7 @@ class EpochGroupData(Watched):
         self.doubles = []
         self.recent = []
         self.claims = {}
-        self.refused_joins = {}
+        self.arrivals.on_gap()
         self.instance_uses = {}
         self.status_streaks = {}
         self.assignor_failures = 0

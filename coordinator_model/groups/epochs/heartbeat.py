@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.groups import refused_joins
+from coordinator_model.groups.arrivals import TOPOLOGY_REFUSED
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs import (
     coordinator,
@@ -38,7 +38,6 @@ from coordinator_model.groups.epochs.positions import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
 from coordinator_model.groups.events import Answered
 from coordinator_model.groups.evidence import epoch_response_evidence
-from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import ERROR_CODES, may_be_an_error
@@ -58,7 +57,6 @@ from coordinator_model.wire.constants import (
 SLOW_TIMES: Final = 3  #: a heartbeat is slow after this many of the coordinator's intervals
 JOIN_WINDOW_US: Final = 60_000_000
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
-_TOPOLOGY_REFUSED: Final = TABLE["Z5"].answers
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
 
 
@@ -167,7 +165,7 @@ def is_unchanged_response(group: EpochGroupData, exchange: Exchange, member: Epo
         and group.traits.is_unchanged(body)
         and group.rebalances.awaits_nothing(member)
         and not (group.open and _may_matter(group, exchange))
-        and not (group.refused_joins and refused_joins.of(group.refused_joins, exchange))
+        and not (group.arrivals.clients and group.arrivals.of(exchange))
         and not sessions.outlasts(group, exchange, member)
         and not coordinator.stands_out(exchange, body)
     )
@@ -199,8 +197,6 @@ def _note_success(group: EpochGroupData, exchange: Exchange, member: EpochMember
     member.interval_ms = body.heartbeat_interval_ms or member.interval_ms
     member.reloaded = False
     member.refusals = None
-    if group.refused_joins and refused_joins.let_in(group.refused_joins, exchange):
-        group.changed = True
     waits = _waits(group, member)
     if waits != bool(member.empty_since_us):
         member.empty_since_us = exchange.res_us if waits else 0
@@ -396,7 +392,7 @@ def _refused(
 ) -> tuple[Event, ...]:
     error, asked = exchange.error, exchange.generation
     if asked == JOIN_EPOCH:
-        _not_let_in(group, exchange, body)
+        group.changed = True
     if error == UNKNOWN_SERVER_ERROR:
         group.assignor_failures += 1
         return (AssignorFailed(exchange, body.error_message or "", group.assignor_failures),)
@@ -407,7 +403,7 @@ def _refused(
         if member is not None:
             times = _count_refusal(member, exchange).count
         return (WrongGroupType(exchange, body.error_message or "", times),)
-    if error in _TOPOLOGY_REFUSED and asked == JOIN_EPOCH and exchange.api_key == STREAMS_GROUP_HEARTBEAT:
+    if error in TOPOLOGY_REFUSED and asked == JOIN_EPOCH and exchange.api_key == STREAMS_GROUP_HEARTBEAT:
         facts = exchange.facts
         malformed = isinstance(facts, HeartbeatFacts) and facts.malformed
         return NOTHING if malformed else (StreamsJoinRefused(exchange, body.error_message or ""),)
@@ -433,15 +429,6 @@ def _refused(
     if asked > JOIN_EPOCH and refusals.count > 1:
         return (*lost, EpochFenceIgnored(exchange, member, refusals))
     return lost
-
-
-def _not_let_in(group: EpochGroupData, exchange: Exchange, body: Any) -> None:
-    facts = exchange.facts
-    malformed = facts.malformed if isinstance(facts, HeartbeatFacts) else ""
-    if exchange.api_key == STREAMS_GROUP_HEARTBEAT and exchange.error in _TOPOLOGY_REFUSED and not malformed:
-        return
-    refused_joins.note(group.refused_joins, exchange, epoch_response_evidence(exchange), body.error_message, malformed)
-    group.changed = True
 
 
 def _count_refusal(member: EpochMember, exchange: Exchange) -> Refusals:

@@ -15,6 +15,9 @@ CONSUMER: Final = "consumer"
 SHARE: Final = "share"
 STREAMS: Final = "streams"
 
+FEATURES: Final = {CONSUMER: "group.version", SHARE: "share.version", STREAMS: "streams.version"}
+"""Type of group → the feature without which brokers refuse it."""
+
 
 class Kind(NamedTuple):
     """The type of a group."""

@@ -25,7 +25,7 @@ from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Removed
 from coordinator_model.groups.requests import REQUEST_READERS
-from coordinator_model.groups.responses import error_codes, note_version
+from coordinator_model.groups.responses import assigns_partitions, error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import (
@@ -153,6 +153,14 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
             self.doubles = [known for known in self.doubles if known.holder != member.id]
             self.changed = True
 
+    def holds_partitions(self, exchange: Exchange, body: Any) -> bool | None:
+        if exchange.api_key == SYNC_GROUP:
+            return assigns_partitions(body)
+        member = self.members.get(exchange.member_id or getattr(body, "member_id", None) or "")
+        if exchange.api_key != self.traits.api_key or member is None or not member.present or member.granted is None:
+            return None
+        return bool(member.granted)
+
     def abandon(self, record: MirrorRecord) -> Exchange | None:
         exchange = super().abandon(record)
         if exchange is not None:
@@ -161,6 +169,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         return exchange
 
     def connection_closed(self, connection: str, at_us: int) -> None:
+        self.arrivals.closed(connection)
         for member in self.members.values():
             if member.actor.connection == connection:
                 self.rebalances.on_disconnect(self, member, connection, at_us)

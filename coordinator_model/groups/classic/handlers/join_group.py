@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.counters import JOIN
 from coordinator_model.events import State
-from coordinator_model.groups import refused_joins
 from coordinator_model.groups.classic.handlers import restarts
 from coordinator_model.groups.classic.positions import GENERATION, Verdict
 from coordinator_model.groups.classic.state import Observation
@@ -122,10 +121,7 @@ def contradicts_itself(body: Any) -> bool:
 
 def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     events = _answered(group, exchange, body)
-    if exchange.error == NONE:
-        refused_joins.let_in(group.refused_joins, exchange)
-    else:
-        refused_joins.note(group.refused_joins, exchange, response_evidence(exchange, exchange.error))
+    if exchange.error != NONE:
         group.changed = True
     if exchange.error in {NONE, MEMBER_ID_REQUIRED} and not exchange.member_id and body.member_id:
         return (*events, *restarts.check(group, exchange, body.member_id))

@@ -1,0 +1,337 @@
+"""The way of each client of a group to consuming, in a group of any type: at which stage it stands, since when, and who turns it back.
+
+Every client that wants to consume looks for its coordinator, reaches it, is let in, gets partitions and reads where to begin. A client that
+has arrived is not kept here: it is a member like others. It may come under another member id each time, and as another process. It is
+known again by its group.instance.id, or by its client id and host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from coordinator_model.finding import Evidence, iso_utc
+from coordinator_model.groups.evidence import client_text, epoch_response_evidence, response_evidence
+from coordinator_model.groups.protocol.epochs import TABLE
+from coordinator_model.groups.records import ClientInfo, Exchange, HeartbeatFacts
+from coordinator_model.stored import Stored
+from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import (
+    COORDINATOR_MOVES,
+    EPOCH_HEARTBEATS,
+    FENCED_INSTANCE_ID,
+    FIND_COORDINATOR,
+    GROUP_ID_NOT_FOUND,
+    INCONSISTENT_GROUP_PROTOCOL,
+    INVALID_SESSION_TIMEOUT,
+    JOIN_GROUP,
+    MEMBER_ID_REQUIRED,
+    NONE,
+    OFFSET_FETCH,
+    REBALANCE_IN_PROGRESS,
+    STREAMS_GROUP_HEARTBEAT,
+    UNKNOWN_MEMBER_ID,
+    UNKNOWN_SERVER_ERROR,
+)
+from coordinator_model.wording import clock
+
+if TYPE_CHECKING:
+    from coordinator_model.groups.group import Group, GroupModel
+
+
+class Stage(IntEnum):
+    """What a client does next on its way to consuming."""
+
+    LOOKS = 1
+    REACHES = 2
+    JOINS = 3
+    HOLDS = 4
+    BEGINS = 5
+
+
+WORDS: Final = {
+    Stage.LOOKS: "looks for its coordinator",
+    Stage.REACHES: "was named its coordinator, and has not asked it to join",
+    Stage.JOINS: "asks to join",
+    Stage.HOLDS: "is a member without partitions",
+    Stage.BEGINS: "reads where to begin",
+}
+"""Stage → what the client does there, to stand behind its name."""
+
+PASSING: Final = COORDINATOR_MOVES | {NONE, UNKNOWN_SERVER_ERROR, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID}
+"""Answers after which a client asks again and goes on: a coordinator that is elsewhere or fails, and steps of joining."""
+
+REPORTED_ELSEWHERE: Final = frozenset(
+    {INCONSISTENT_GROUP_PROTOCOL, INVALID_SESSION_TIMEOUT, FENCED_INSTANCE_ID, GROUP_ID_NOT_FOUND}
+)
+"""Refusals to join with rules of their own: P-02, T-08, S-01 and S-02, E-10."""
+
+TOPOLOGY_REFUSED: Final = TABLE["Z5"].answers
+
+SAME_US: Final = 600_000_000  #: a process that is started anew each time comes within five minutes
+RUN_US: Final = 30_000_000  #: a client that cannot reach its coordinator looks for it again within seconds
+_KEPT: Final = 32
+_JOIN_EPOCH: Final = 0
+
+
+class Refusal(NamedTuple):
+    """Answers with one error in a row."""
+
+    error: int
+    first_us: int
+    last_us: int = 0
+    times: int = 0
+    api_key: int = -1  #: of the last one, like what follows
+    broker: str = ""
+    reason: str = ""  #: the broker's own words
+    malformed: str = ""  #: what the request must be refused for
+    frames: tuple[Evidence, ...] = ()  #: the first two and the latest
+
+
+class Arrival(NamedTuple):
+    """A client on its way."""
+
+    stage: Stage
+    since_us: int  #: when it came to the stage
+    last_us: int  #: its last frame there
+    actor: ClientInfo
+    member_id: str = ""
+    instance_id: str | None = None
+    refusal: Refusal | None = None  #: at this stage, since it last went on
+    address: str = ""  #: of its coordinator, as FindCoordinator named it
+    lookups: int = 0  #: that named this address, with pauses of at most :data:`RUN_US`
+    on_connection: int = 0  #: of these, in a row on the last connection
+    lookups_us: int = 0  #: when the first of these was answered
+
+
+def subject_of(exchange: Exchange) -> str:
+    """Return by what a client is known again."""
+    return exchange.instance_id or client_text(exchange.actor)
+
+
+class Arrivals(Stored):
+    """The clients of one group that have not arrived."""
+
+    clients: dict[str, Arrival] = {}  #: by instance id, or client id and host
+
+    def on_request(self, group: GroupModel[Any], exchange: Exchange) -> None:
+        """Note that a client asks to join. Any other request than those of the way shows that its client wants something else."""
+        if is_join(exchange):
+            self._asks_to_join(group, exchange)
+        elif exchange.api_key != FIND_COORDINATOR and self.clients:
+            known = self.clients.get(client_text(exchange.actor))
+            if known is not None and known.stage < Stage.JOINS:
+                self._drop(group, client_text(exchange.actor))
+
+    def on_response(self, group: GroupModel[Any], exchange: Exchange, body: Any) -> None:
+        """Note what an answer shows of the way of its client. ``exchange.error`` and ``exchange.error_codes`` are final."""
+        if exchange.api_key == FIND_COORDINATOR:
+            self._looked(group, exchange, body)
+        elif exchange.api_key == OFFSET_FETCH:
+            self._read(group, exchange)
+        elif exchange.error:
+            self.refused(group, exchange, body)
+        else:
+            came = (is_join(exchange) or exchange.api_key in EPOCH_HEARTBEATS) and self._accept(group, exchange)
+            holds = group.holds_partitions(exchange, body)
+            if came or holds is not None:
+                self._let_in(group, exchange, getattr(body, "member_id", None) or exchange.member_id, holds=bool(holds))
+
+    def refused(self, group: GroupModel[Any], exchange: Exchange, body: Any) -> None:
+        """Note that a request to join was refused."""
+        error = exchange.error
+        if not is_join(exchange) or error in PASSING | REPORTED_ELSEWHERE:
+            return
+        facts = exchange.facts
+        malformed = facts.malformed if isinstance(facts, HeartbeatFacts) else ""
+        if exchange.api_key == STREAMS_GROUP_HEARTBEAT and error in TOPOLOGY_REFUSED and not malformed:
+            return  # R-22
+        arrival = self._at(Stage.JOINS, exchange, self.clients.get(subject_of(exchange)))
+        self._turn_back(group, arrival, error, exchange, (getattr(body, "error_message", None) or "", malformed))
+
+    def _accept(self, group: GroupModel[Any], exchange: Exchange) -> bool:
+        """Note that a client was let in, or served as a member; return True if it was on its way."""
+        over = self.of(exchange)
+        for subject in over:
+            self._drop(group, subject)
+        return bool(over)
+
+    def of(self, exchange: Exchange) -> list[str]:
+        """Return the subjects by which the client of a request is known as one that is not let in yet."""
+        return [
+            subject
+            for subject, known in self.clients.items()
+            if known.stage <= Stage.JOINS
+            and (
+                subject in {exchange.instance_id, client_text(exchange.actor)}
+                or (exchange.member_id and exchange.member_id == known.member_id)
+            )
+        ]
+
+    def closed(self, connection: str) -> None:
+        """Note the end of a connection. A client that was not turned back has ended, or comes again on another."""
+        for subject, known in list(self.clients.items()):
+            if known.actor.connection == connection and known.refusal is None and known.stage == Stage.LOOKS:
+                del self.clients[subject]
+
+    def on_gap(self) -> None:
+        """Drop what may have changed unseen."""
+        self.clients = {}
+
+    def standing(self, group: Group[Any]) -> Iterator[tuple[str, Arrival]]:
+        """Yield the clients that have not arrived, those first that stand at the earliest stage."""
+        for subject, known in sorted(self.clients.items(), key=lambda item: (item[1].stage, item[1].since_us, item[0])):
+            member = group.members.get(known.member_id)
+            if known.stage < Stage.HOLDS or (member is not None and member.present):
+                yield subject, known
+
+    # ------------------------------------------------------------------------------------------------ the stages
+
+    def _looked(self, group: GroupModel[Any], exchange: Exchange, body: Any) -> None:
+        subject = client_text(exchange.actor)
+        known = self.clients.get(subject)
+        if known is not None and known.stage > Stage.REACHES:
+            return
+        if any(member.actor.named == exchange.actor.named for member in group.present_members()):
+            return  # a member looks for its coordinator: see coordinator_changes
+        answer = next((one for one in body.coordinators if one.key == group.name), body)
+        if answer.error_code in COORDINATOR_MOVES:
+            self._put(group, subject, self._at(Stage.LOOKS, exchange, known))
+        elif answer.error_code:
+            self._turn_back(
+                group, self._at(Stage.LOOKS, exchange, known), answer.error_code, exchange, (answer.error_message or "", "")
+            )
+        else:
+            arrival = self._at(Stage.REACHES, exchange, known)
+            self._put(group, subject, _named(arrival, known, f"{answer.host}:{answer.port}"))
+
+    def _asks_to_join(self, group: GroupModel[Any], exchange: Exchange) -> None:
+        member = group.members.get(exchange.member_id)
+        if member is not None and member.present:
+            return
+        subject = subject_of(exchange)
+        known = self.clients.get(subject)
+        if subject != client_text(exchange.actor) and known is None:
+            known = self.clients.pop(client_text(exchange.actor), None)
+        if known is None or known.stage != Stage.JOINS:
+            self._put(group, subject, self._at(Stage.JOINS, exchange, None))
+
+    def _let_in(self, group: GroupModel[Any], exchange: Exchange, member_id: str, *, holds: bool) -> None:
+        subject = subject_of(exchange)
+        known = self.clients.get(subject)
+        if holds:
+            if known is not None and known.stage <= Stage.HOLDS:
+                self._drop(group, subject)
+        elif known is None or known.stage < Stage.HOLDS or known.member_id != member_id:
+            self._put(group, subject, self._at(Stage.HOLDS, exchange, None)._replace(member_id=member_id))
+
+    def _read(self, group: GroupModel[Any], exchange: Exchange) -> None:
+        """Note whether a member reads where to begin. A tool that is no member reads offsets, too."""
+        member = next((one for one in group.present_members() if one.actor.named == exchange.actor.named), None)
+        if member is None:
+            return
+        subject = member.instance_id or client_text(exchange.actor)
+        known = self.clients.get(subject)
+        error = max(exchange.error_codes, default=NONE)
+        if error:
+            arrival = self._at(Stage.BEGINS, exchange, known)
+            self._turn_back(group, arrival._replace(member_id=member.id, instance_id=member.instance_id), error, exchange, ("", ""))
+        elif known is not None and known.stage == Stage.BEGINS:
+            self._drop(group, subject)
+
+    # ------------------------------------------------------------------------------------------------ entries
+
+    @staticmethod
+    def _at(stage: Stage, exchange: Exchange, known: Arrival | None) -> Arrival:
+        """Return the client of an exchange at a stage, since when it is there if it is already."""
+        at_us = exchange.res_us or exchange.inv_us
+        since_us = known.since_us if known is not None and known.stage == stage else at_us
+        return Arrival(stage, since_us, at_us, exchange.actor, exchange.member_id, exchange.instance_id)
+
+    def _turn_back(self, group: GroupModel[Any], arrival: Arrival, error: int, exchange: Exchange, said: tuple[str, str]) -> None:
+        """Note that a client was answered an error.
+
+        :param said: the broker's own words, and what the request must be refused for.
+        """
+        subject = arrival.instance_id or client_text(arrival.actor)
+        known = self.clients.get(subject)
+        before = known.refusal if known is not None and known.stage == arrival.stage else None
+        if before is None or before.error != error or exchange.res_us - before.last_us > SAME_US:
+            before = Refusal(error, exchange.res_us)
+        heartbeat = exchange.api_key in EPOCH_HEARTBEATS
+        frame = epoch_response_evidence(exchange) if heartbeat else response_evidence(exchange, error)
+        frames = (*before.frames[:2], frame)
+        reason, malformed = said
+        refusal = Refusal(
+            error, before.first_us, exchange.res_us, before.times + 1, exchange.api_key, exchange.broker, reason, malformed, frames
+        )
+        self._put(group, subject, arrival._replace(refusal=refusal))
+
+    def _put(self, group: GroupModel[Any], subject: str, arrival: Arrival) -> None:
+        """Set the newest entry. Of too many, those go first that wait for nobody's action."""
+        self.clients.pop(subject, None)
+        self.clients[subject] = arrival
+        if len(self.clients) > _KEPT:
+            del self.clients[next((one for one, known in self.clients.items() if known.refusal is None), next(iter(self.clients)))]
+        group.changed = True
+
+    def _drop(self, group: GroupModel[Any], subject: str) -> None:
+        del self.clients[subject]
+        group.changed = True
+
+
+def as_json(group: Group[Any]) -> list[dict[str, Any]]:
+    """Return the clients that have not arrived, as published."""
+    return [_as_json(known) for _, known in group.arrivals.standing(group)]
+
+
+def _as_json(known: Arrival) -> dict[str, Any]:
+    refusal = known.refusal
+    return {
+        "client_id": known.actor.client_id,
+        "client_address": known.actor.address or None,
+        "client_software": known.actor.software or None,
+        "instance_id": known.instance_id,
+        "member_id": known.member_id or None,
+        "stage": known.stage.name.lower(),
+        "since": iso_utc(known.since_us),
+        "last_at": iso_utc(known.last_us),
+        "coordinator": known.address or None,
+        "refused": 0 if refusal is None else refusal.times,
+        "refused_since": None if refusal is None else iso_utc(refusal.first_us),
+        "error": None if refusal is None else error_name(refusal.error),
+        "request": None if refusal is None else API_NAMES[refusal.api_key],
+        "broker": None if refusal is None else refusal.broker,
+        "text": sentence(known),
+    }
+
+
+def sentence(known: Arrival) -> str:
+    """Return what a client does on its way, to stand behind its name, without a full stop."""
+    words = f"{WORDS[known.stage]} since {clock(known.since_us)}"
+    if known.stage is Stage.REACHES and known.address:
+        words = f"was named its coordinator {known.address}, and has not asked it to join since {clock(known.since_us)}"
+    refusal = known.refusal
+    if refusal is None:
+        return words
+    times = "once" if refusal.times == 1 else f"{refusal.times} times"
+    return f"{words}; its {API_NAMES[refusal.api_key]} was answered {error_name(refusal.error)} {times} by {refusal.broker}"
+
+
+def is_join(exchange: Exchange) -> bool:
+    """Return True if the request is a join of either protocol."""
+    return exchange.api_key == JOIN_GROUP or (exchange.api_key in EPOCH_HEARTBEATS and exchange.generation == _JOIN_EPOCH)
+
+
+def _named(arrival: Arrival, known: Arrival | None, address: str) -> Arrival:
+    """Return a client that was named an address, with how often in a row that happened."""
+    if known is None or known.address != address or arrival.last_us - known.last_us > RUN_US:
+        return arrival._replace(address=address, lookups=1, on_connection=1, lookups_us=arrival.last_us)
+    same = known.actor.connection == arrival.actor.connection
+    return arrival._replace(
+        address=address,
+        lookups=known.lookups + 1,
+        on_connection=known.on_connection + 1 if same else 1,
+        lookups_us=known.lookups_us,
+    )
