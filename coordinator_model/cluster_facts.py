@@ -171,6 +171,10 @@ class ClusterFacts(Stored):
         """Return the name of a topic, None if it is not known."""
         return self._topic_names.get((cluster, topic_id))
 
+    def topic_names(self, cluster: str) -> list[str]:
+        """Return the names of the topics that are known to exist."""
+        return [name for (where, name), count in self._partitions.items() if where == cluster and count.partitions]
+
     def has_topic(self, cluster: str, name: str) -> bool:
         """Return True if a topic of this name was seen in the cluster."""
         return any(known == name for (where, _), known in self._topic_names.items() if where == cluster)

@@ -7,16 +7,17 @@ known again by its group.instance.id, or by its client id and host.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_model.finding import Evidence, iso_utc
+from coordinator_model.groups.committed_offsets import keep_newest
 from coordinator_model.groups.evidence import client_text, epoch_response_evidence, response_evidence
 from coordinator_model.groups.protocol.epochs import TABLE
-from coordinator_model.groups.records import ClientInfo, Exchange, HeartbeatFacts
+from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange, HeartbeatFacts
 from coordinator_model.stored import Stored
-from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire import API_NAMES, CONSUMER, error_name, read_consumer_subscription
 from coordinator_model.wire.constants import (
     COORDINATOR_MOVES,
     EPOCH_HEARTBEATS,
@@ -31,13 +32,23 @@ from coordinator_model.wire.constants import (
     OFFSET_FETCH,
     REBALANCE_IN_PROGRESS,
     STREAMS_GROUP_HEARTBEAT,
+    TXN_OFFSET_COMMIT,
     UNKNOWN_MEMBER_ID,
     UNKNOWN_SERVER_ERROR,
 )
 from coordinator_model.wording import clock
 
-if TYPE_CHECKING:
-    from coordinator_model.groups.group import Group, GroupModel
+
+class Group(Protocol):
+    """What this module asks of a group of any type."""
+
+    name: str
+    changed: bool
+
+    @property
+    def members(self) -> Mapping[str, AnyMember]: ...
+    def present_members(self) -> Iterator[AnyMember]: ...
+    def holds_partitions(self, exchange: Exchange, body: Any) -> bool | None: ...
 
 
 class Stage(IntEnum):
@@ -72,6 +83,8 @@ TOPOLOGY_REFUSED: Final = TABLE["Z5"].answers
 SAME_US: Final = 600_000_000  #: a process that is started anew each time comes within five minutes
 RUN_US: Final = 30_000_000  #: a client that cannot reach its coordinator looks for it again within seconds
 _KEPT: Final = 32
+_TRANSACTIONS_KEPT: Final = 8
+_TOPICS_KEPT: Final = 8
 _JOIN_EPOCH: Final = 0
 
 
@@ -103,6 +116,16 @@ class Arrival(NamedTuple):
     lookups: int = 0  #: that named this address, with pauses of at most :data:`RUN_US`
     on_connection: int = 0  #: of these, in a row on the last connection
     lookups_us: int = 0  #: when the first of these was answered
+    frame: Evidence | None = None  #: the last answer that named it
+    topics: tuple[str, ...] = ()  #: the first that it subscribes to, of a client that uses the classic protocol
+
+
+class Transaction(NamedTuple):
+    """The last offsets that a producer committed in a transaction."""
+
+    transactional_id: str
+    actor: ClientInfo
+    at_us: int
 
 
 def subject_of(exchange: Exchange) -> str:
@@ -114,17 +137,21 @@ class Arrivals(Stored):
     """The clients of one group that have not arrived."""
 
     clients: dict[str, Arrival] = {}  #: by instance id, or client id and host
+    transactions: dict[str, Transaction] = {}  #: by transactional id
 
-    def on_request(self, group: GroupModel[Any], exchange: Exchange) -> None:
+    def on_request(self, group: Group, exchange: Exchange, body: Any) -> None:
         """Note that a client asks to join. Any other request than those of the way shows that its client wants something else."""
+        if exchange.api_key == TXN_OFFSET_COMMIT:
+            id_ = body.transactional_id
+            keep_newest(self.transactions, id_, Transaction(id_, exchange.actor, exchange.inv_us), _TRANSACTIONS_KEPT)
         if is_join(exchange):
-            self._asks_to_join(group, exchange)
+            self._asks_to_join(group, exchange, _topics(body) if exchange.api_key == JOIN_GROUP else ())
         elif exchange.api_key != FIND_COORDINATOR and self.clients:
             known = self.clients.get(client_text(exchange.actor))
             if known is not None and known.stage < Stage.JOINS:
                 self._drop(group, client_text(exchange.actor))
 
-    def on_response(self, group: GroupModel[Any], exchange: Exchange, body: Any) -> None:
+    def on_response(self, group: Group, exchange: Exchange, body: Any) -> None:
         """Note what an answer shows of the way of its client. ``exchange.error`` and ``exchange.error_codes`` are final."""
         if exchange.api_key == FIND_COORDINATOR:
             self._looked(group, exchange, body)
@@ -133,12 +160,15 @@ class Arrivals(Stored):
         elif exchange.error:
             self.refused(group, exchange, body)
         else:
-            came = (is_join(exchange) or exchange.api_key in EPOCH_HEARTBEATS) and self._accept(group, exchange)
+            serves = exchange.api_key == JOIN_GROUP or exchange.api_key in EPOCH_HEARTBEATS
+            topics = self._accept(group, exchange) if serves and self.clients else None
             holds = group.holds_partitions(exchange, body)
-            if came or holds is not None:
-                self._let_in(group, exchange, getattr(body, "member_id", None) or exchange.member_id, holds=bool(holds))
+            if holds:
+                self._holds(group, exchange)
+            elif topics is not None or holds is not None:
+                self._holds_nothing(group, exchange, getattr(body, "member_id", None) or exchange.member_id, topics or ())
 
-    def refused(self, group: GroupModel[Any], exchange: Exchange, body: Any) -> None:
+    def refused(self, group: Group, exchange: Exchange, body: Any) -> None:
         """Note that a request to join was refused."""
         error = exchange.error
         if not is_join(exchange) or error in PASSING | REPORTED_ELSEWHERE:
@@ -150,22 +180,27 @@ class Arrivals(Stored):
         arrival = self._at(Stage.JOINS, exchange, self.clients.get(subject_of(exchange)))
         self._turn_back(group, arrival, error, exchange, (getattr(body, "error_message", None) or "", malformed))
 
-    def _accept(self, group: GroupModel[Any], exchange: Exchange) -> bool:
-        """Note that a client was let in, or served as a member; return True if it was on its way."""
-        over = self.of(exchange)
-        for subject in over:
+    def _accept(self, group: Group, exchange: Exchange) -> tuple[str, ...] | None:
+        """Note that a client was let in, or served as a member; return its topics, None if it was not on its way."""
+        topics: tuple[str, ...] | None = None
+        for subject in self.of(exchange):
+            topics = self.clients[subject].topics
             self._drop(group, subject)
-        return bool(over)
+        return topics
 
     def of(self, exchange: Exchange) -> list[str]:
-        """Return the subjects by which the client of a request is known as one that is not let in yet."""
+        """Return the subjects by which the client of a request is known as one that is not let in yet.
+
+        A member that lives and holds the instance id is another client than the one that wants it.
+        """
+        named, joins = {exchange.instance_id, client_text(exchange.actor)}, is_join(exchange)
         return [
             subject
             for subject, known in self.clients.items()
             if known.stage <= Stage.JOINS
             and (
-                subject in {exchange.instance_id, client_text(exchange.actor)}
-                or (exchange.member_id and exchange.member_id == known.member_id)
+                (exchange.member_id and exchange.member_id == known.member_id)
+                or (subject in named and (joins or not known.member_id))
             )
         ]
 
@@ -177,18 +212,18 @@ class Arrivals(Stored):
 
     def on_gap(self) -> None:
         """Drop what may have changed unseen."""
-        self.clients = {}
+        self.clients, self.transactions = {}, {}
 
-    def standing(self, group: Group[Any]) -> Iterator[tuple[str, Arrival]]:
+    def standing(self, members: Mapping[str, AnyMember]) -> Iterator[tuple[str, Arrival]]:
         """Yield the clients that have not arrived, those first that stand at the earliest stage."""
         for subject, known in sorted(self.clients.items(), key=lambda item: (item[1].stage, item[1].since_us, item[0])):
-            member = group.members.get(known.member_id)
+            member = members.get(known.member_id)
             if known.stage < Stage.HOLDS or (member is not None and member.present):
                 yield subject, known
 
     # ------------------------------------------------------------------------------------------------ the stages
 
-    def _looked(self, group: GroupModel[Any], exchange: Exchange, body: Any) -> None:
+    def _looked(self, group: Group, exchange: Exchange, body: Any) -> None:
         subject = client_text(exchange.actor)
         known = self.clients.get(subject)
         if known is not None and known.stage > Stage.REACHES:
@@ -203,10 +238,10 @@ class Arrivals(Stored):
                 group, self._at(Stage.LOOKS, exchange, known), answer.error_code, exchange, (answer.error_message or "", "")
             )
         else:
-            arrival = self._at(Stage.REACHES, exchange, known)
+            arrival = self._at(Stage.REACHES, exchange, known)._replace(frame=response_evidence(exchange, NONE))
             self._put(group, subject, _named(arrival, known, f"{answer.host}:{answer.port}"))
 
-    def _asks_to_join(self, group: GroupModel[Any], exchange: Exchange) -> None:
+    def _asks_to_join(self, group: Group, exchange: Exchange, topics: tuple[str, ...]) -> None:
         member = group.members.get(exchange.member_id)
         if member is not None and member.present:
             return
@@ -215,18 +250,22 @@ class Arrivals(Stored):
         if subject != client_text(exchange.actor) and known is None:
             known = self.clients.pop(client_text(exchange.actor), None)
         if known is None or known.stage != Stage.JOINS:
-            self._put(group, subject, self._at(Stage.JOINS, exchange, None))
+            self._put(group, subject, self._at(Stage.JOINS, exchange, None)._replace(topics=topics))
+        else:
+            self.clients[subject] = known._replace(topics=topics)
 
-    def _let_in(self, group: GroupModel[Any], exchange: Exchange, member_id: str, *, holds: bool) -> None:
-        subject = subject_of(exchange)
-        known = self.clients.get(subject)
-        if holds:
-            if known is not None and known.stage <= Stage.HOLDS:
-                self._drop(group, subject)
-        elif known is None or known.stage < Stage.HOLDS or known.member_id != member_id:
-            self._put(group, subject, self._at(Stage.HOLDS, exchange, None)._replace(member_id=member_id))
+    def _holds(self, group: Group, exchange: Exchange) -> None:
+        known = self.clients.get(subject_of(exchange))
+        if known is not None and known.stage <= Stage.HOLDS:
+            self._drop(group, subject_of(exchange))
 
-    def _read(self, group: GroupModel[Any], exchange: Exchange) -> None:
+    def _holds_nothing(self, group: Group, exchange: Exchange, member_id: str, topics: tuple[str, ...]) -> None:
+        known = self.clients.get(subject_of(exchange))
+        if known is None or known.stage < Stage.HOLDS or known.member_id != member_id:
+            arrival = self._at(Stage.HOLDS, exchange, None)
+            self._put(group, subject_of(exchange), arrival._replace(member_id=member_id, topics=topics))
+
+    def _read(self, group: Group, exchange: Exchange) -> None:
         """Note whether a member reads where to begin. A tool that is no member reads offsets, too."""
         member = next((one for one in group.present_members() if one.actor.named == exchange.actor.named), None)
         if member is None:
@@ -249,7 +288,7 @@ class Arrivals(Stored):
         since_us = known.since_us if known is not None and known.stage == stage else at_us
         return Arrival(stage, since_us, at_us, exchange.actor, exchange.member_id, exchange.instance_id)
 
-    def _turn_back(self, group: GroupModel[Any], arrival: Arrival, error: int, exchange: Exchange, said: tuple[str, str]) -> None:
+    def _turn_back(self, group: Group, arrival: Arrival, error: int, exchange: Exchange, said: tuple[str, str]) -> None:
         """Note that a client was answered an error.
 
         :param said: the broker's own words, and what the request must be refused for.
@@ -268,7 +307,7 @@ class Arrivals(Stored):
         )
         self._put(group, subject, arrival._replace(refusal=refusal))
 
-    def _put(self, group: GroupModel[Any], subject: str, arrival: Arrival) -> None:
+    def _put(self, group: Group, subject: str, arrival: Arrival) -> None:
         """Set the newest entry. Of too many, those go first that wait for nobody's action."""
         self.clients.pop(subject, None)
         self.clients[subject] = arrival
@@ -276,17 +315,13 @@ class Arrivals(Stored):
             del self.clients[next((one for one, known in self.clients.items() if known.refusal is None), next(iter(self.clients)))]
         group.changed = True
 
-    def _drop(self, group: GroupModel[Any], subject: str) -> None:
+    def _drop(self, group: Group, subject: str) -> None:
         del self.clients[subject]
         group.changed = True
 
 
-def as_json(group: Group[Any]) -> list[dict[str, Any]]:
-    """Return the clients that have not arrived, as published."""
-    return [_as_json(known) for _, known in group.arrivals.standing(group)]
-
-
-def _as_json(known: Arrival) -> dict[str, Any]:
+def as_json(known: Arrival) -> dict[str, Any]:
+    """Return a client that has not arrived, as published."""
     refusal = known.refusal
     return {
         "client_id": known.actor.client_id,
@@ -322,6 +357,14 @@ def sentence(known: Arrival) -> str:
 def is_join(exchange: Exchange) -> bool:
     """Return True if the request is a join of either protocol."""
     return exchange.api_key == JOIN_GROUP or (exchange.api_key in EPOCH_HEARTBEATS and exchange.generation == _JOIN_EPOCH)
+
+
+def _topics(body: Any) -> tuple[str, ...]:
+    """Return the first topics of a JoinGroup's first subscription, none if it is not a consumer's."""
+    if body.protocol_type != CONSUMER or not body.protocols:
+        return ()
+    subscription = read_consumer_subscription(body.protocols[0].metadata)
+    return () if subscription is None else tuple(subscription.topics[:_TOPICS_KEPT])
 
 
 def _named(arrival: Arrival, known: Arrival | None, address: str) -> Arrival:

@@ -288,7 +288,7 @@ class GroupModel(Group[M]):
             return self.on_unchanged_request(exchange, member)
         self.slow_changed = True
         note_late(self, exchange, record.at_us)
-        self.arrivals.on_request(self, exchange)
+        self.arrivals.on_request(self, exchange, body)
         return self.on_request(exchange, member, body)
 
     def response(self, record: MirrorRecord, body: Any, correlation_id: int) -> tuple[Event, ...]:

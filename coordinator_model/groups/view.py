@@ -29,7 +29,7 @@ def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partitio
         "coordinator": group.broker or None,
         "generation": group.generation,
         **own,
-        "arrivals": arrivals.as_json(group),
+        "arrivals": [arrivals.as_json(known) for _, known in group.arrivals.standing(group.members)],
         "rebalances": dict(sorted(group.causes.items())),
         "costs": {cause: cost.as_json() for cause, cost in sorted(group.rebalances.costs.items())},
         "joins": _phase(group.joins),

@@ -18,6 +18,7 @@ MODULES: Final = tuple(
         "generations",
         "members",
         "joining",
+        "arrivals",
         "static",
         "join_phase",
         "sync_phase",
@@ -55,17 +56,19 @@ TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rul
 EPOCH_TIMERS: Final = tuple(rule for rule in TIMER_RULES if issubclass(EpochGroup, rule.groups))
 
 _BY_MATTER: Final = {
-    (requests, plans, recurrences): tuple(
+    (requests, plans, recurrences, arrivals): tuple(
         rule
         for rule in TIMER_RULES
         if issubclass(ClassicGroupModel, rule.groups)
         and (requests or rule.matter is not Matter.REQUEST)
         and (plans or rule.matter is not Matter.PLAN)
         and (recurrences or rule.matter is not Matter.RECURRENCE)
+        and (arrivals or rule.matter is not Matter.ARRIVAL)
     )
     for requests in (False, True)
     for plans in (False, True)
     for recurrences in (False, True)
+    for arrivals in (False, True)
 }
 
 
@@ -75,7 +78,7 @@ def timers_for(group: GroupModel[Any]) -> tuple[TimerRule, ...]:
         return EPOCH_TIMERS
     assignments, over = group.assignments, group.rebalances.over
     recurrences = group.recurring.is_any or len(over) + 1 >= GENERATIONS or (bool(over) and over[-1].is_no_op)
-    return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects), recurrences]
+    return _BY_MATTER[bool(group.open), bool(assignments.flaws or assignments.suspects), recurrences, bool(group.arrivals.clients)]
 
 
 def _by_event() -> dict[type[Any], tuple[FrameRule, ...]]:

@@ -192,6 +192,7 @@ class Matter(Enum):
 
     ANYTHING = auto()
     REQUEST = auto()  #: an open request
+    ARRIVAL = auto()  #: a client on its way to consuming
     PLAN = auto()  #: an assignment with errors, or a suspect
     RECURRENCE = auto()  #: something that happened more than once
 

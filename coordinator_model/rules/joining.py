@@ -17,7 +17,7 @@ from coordinator_model.groups.epochs.kinds import CONSUMER, FEATURES, KIND_BY_AP
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Removed
-from coordinator_model.rules.base import Breach, Due, the_client, timer_rule, who, whom
+from coordinator_model.rules.base import Breach, Due, Matter, the_client, timer_rule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import (
     FENCED_MEMBER_EPOCH,
@@ -79,7 +79,7 @@ _OTHER: Final = Cause(CLIENT, "Look the error up, and read that client's log.")
 _SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size"}
 
 
-@timer_rule("not let in", ERROR, CERTAIN, CLIENT, suppressed_by=("C-10",))
+@timer_rule("not let in", ERROR, CERTAIN, CLIENT, matter=Matter.ARRIVAL, suppressed_by=("C-10",))
 def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client cannot become a member. Its process may look healthy, and reads nothing.
 

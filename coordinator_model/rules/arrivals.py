@@ -1,0 +1,301 @@
+"""Clients that have not arrived: what keeps each of them from consuming, by the stage at which it stands; see ``groups.arrivals``.
+
+A client that is refused on its way to be a member is M-14's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame, Severity
+from coordinator_model.groups.arrivals import RUN_US, Arrival, Refusal, Stage
+from coordinator_model.groups.classic.assignment_checks import EXCLUSIVE_ASSIGNORS
+from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.kinds import CONSUMER
+from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.records import Member
+from coordinator_model.rules.base import Breach, Due, Matter, about_one, captured, the_client, timer_rule, who
+from coordinator_model.wire import error_name
+from coordinator_model.wire.constants import NOT_COORDINATOR, UNSTABLE_OFFSET_COMMIT
+from coordinator_model.wording import begin, clock, counted, seconds, some
+
+_LOOKUPS: Final = 5
+_ON_CONNECTION: Final = 3  #: by which one process is known, however often others of its name are started
+_NEVER_JOINS_US: Final = 60_000_000
+_REPEATED: Final = 3
+_READ_US: Final = 10_000_000  #: for which reads of offsets are refused
+_NAMED: Final = 3  #: clients and topics that a sentence names
+
+Group = ClassicGroup | EpochGroupData
+
+
+def _of_cost(group: Group) -> Severity:
+    """Return how severe it is that a client does not get in: an error where nobody else consumes."""
+    return WARNING if any(group.present_members()) else ERROR
+
+
+# ---------------------------------------------------------------------------------------------------- its coordinator
+
+
+@timer_rule("coordinator not reached", WARNING, CONFIRMED, CONFIG, matter=Matter.ARRIVAL, suppressed_by=("C-05", "C-13", "C-14"))
+def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+    """A client is named the address of its coordinator, cannot reach it, and looks for it again and again. It reads nothing.
+
+    Condition: FindCoordinator named one address to a client at least five times over 20 s (standstill_ms), three times on its last
+        connection, with pauses of at most 30 s, and the client has sent nothing else of this group meanwhile. An error where the
+        group has no member.
+    Expected: A request to join on a connection to that address within a second.
+    Action: Let advertised.listeners of the broker named, on the listener that the client uses, name an address that the client
+        reaches: look at name resolution, firewalls, and container networks. Before a tap or a proxy, its address belongs there.
+    False alarms: A broker that is away for longer, and was named still.
+    """
+    patience_us = group.settings.standstill_ms * 1_000
+    for subject, client in group.arrivals.standing(group.members):
+        if not _looks_in_vain(client) or client.last_us - client.lookups_us < patience_us:
+            continue
+
+        def describe(subject: str = subject, client: Arrival = client) -> Breach:
+            lasted = seconds(client.last_us - client.lookups_us)
+            there = counted(sum(1 for _ in group.present_members()), "member")
+            others = f" {there} of the group reach theirs." if any(group.present_members()) else " Nobody consumes in this group."
+            return Breach(
+                subject,
+                f"{begin(the_client(client.actor))} cannot reach the coordinator of group {group.name}: since {clock(client.lookups_us)}, "
+                f"{lasted}, it was named {client.address} {client.lookups} times, and asked nothing there.{others}"
+                f"",
+                f"{client.lookups} FindCoordinator answers that name {client.address} over {lasted}, and no request to join",
+                captured(client.frame),
+                actor=client.actor,
+            )
+
+        yield Due(client.last_us, subject, _of_cost(group), describe, client.last_us + 2 * RUN_US)
+
+
+def _looks_in_vain(client: Arrival) -> bool:
+    return client.stage is Stage.REACHES and client.lookups >= _LOOKUPS and client.on_connection >= _ON_CONNECTION
+
+
+@timer_rule("never asks to join", INFO, HEURISTIC, CONFIG, matter=Matter.ARRIVAL, suppressed_by=("C-14", "M-15"))
+def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+    """A client looked for the group's coordinator, found it, and has not asked to join. If it is to consume, it reads nothing.
+
+    Condition: FindCoordinator named a client the coordinator, and for a minute it has sent nothing else of this group, while its
+        connection is open.
+    Expected: A request to join within a second.
+    Action: Look whether the topic that it subscribes to exists, and whether its pattern matches one: several libraries do not join
+        before. Look whether the client reaches the address named.
+    False alarms: A client that has a group id and does not consume, such as one that reads the ends of partitions. A coordinator
+        whose connections are not captured.
+    """
+    for subject, client in group.arrivals.standing(group.members):
+        if client.stage is not Stage.REACHES or client.actor.connection not in group.connections or _looks_in_vain(client):
+            continue
+
+        def describe(subject: str = subject, client: Arrival = client) -> Breach:
+            return Breach(
+                subject,
+                f"{begin(the_client(client.actor))} was named the coordinator {client.address} of group {group.name} at "
+                f"{clock(client.since_us)} and has not asked to join for {seconds(_NEVER_JOINS_US)}, though its connection is open: it "
+                "reads nothing.",
+                "no request of this client in the group but FindCoordinator",
+                captured(client.frame),
+                actor=client.actor,
+            )
+
+        yield Due(client.since_us + _NEVER_JOINS_US, subject, INFO, describe)
+
+
+# ---------------------------------------------------------------------------------------------------- its partitions
+
+
+class _Cause(NamedTuple):
+    """Why members hold nothing."""
+
+    subject: str
+    text: str
+    severity: Severity
+    action: str
+    blame: Blame = CONFIG
+
+
+class _Idle(NamedTuple):
+    """A member without partitions."""
+
+    member: Member | EpochMember
+    since_us: int
+    topics: tuple[str, ...]  #: empty if they are not known
+    pattern: str = ""
+
+
+@timer_rule(
+    "members hold nothing",
+    WARNING,
+    CONFIRMED,
+    CONFIG,
+    matter=Matter.ARRIVAL,
+    suppressed_by=("A-02", "A-06", "A-08", "E-13", "R-02", "R-14", "R-15", "R-18"),
+)
+def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+    """Members are in the group and read nothing, and no rebalance will change that.
+
+    Condition: In a settled consumer group, members have had no partition for 20 s (standstill_ms), and Metadata answers show why: the
+        topics that they subscribe to do not exist, or no whole name matches their pattern. A note where the members are more than the
+        partitions of their topics.
+    Expected: Each member has partitions, or is a spare one.
+    Action: What to do depends on the cause, and is said with each finding.
+    False alarms: Topics that are made later on purpose. Silent where an assignor other than Kafka's own is used, and where no Metadata
+        answer shows why.
+    """
+    by_cause: dict[_Cause, list[_Idle]] = {}
+    for idle in _idle_members(group):
+        cause = _cause_of(group, idle)
+        if cause is not None:
+            by_cause.setdefault(cause, []).append(idle)
+    for cause, members in by_cause.items():
+        since_us = max(idle.since_us for idle in members)
+
+        def describe(cause: _Cause = cause, members: list[_Idle] = members, since_us: int = since_us) -> Breach:
+            named = some([who(idle.member) for idle in members], _NAMED, " and ")
+            have = "has" if len(members) == 1 else "have"
+            return Breach(
+                cause.subject,
+                f"{begin(named)} of group {group.name} {have} had no partitions since {clock(since_us)}: {cause.text}",
+                f"{counted(len(members), 'member')} without partitions in a settled group",
+                (),
+                generation=group.generation,
+                action=cause.action,
+                blame=cause.blame,
+                **about_one([idle.member for idle in members]),
+            )
+
+        yield Due(since_us + group.settings.standstill_ms * 1_000, cause.subject, cause.severity, describe)
+
+
+def _idle_members(group: Group) -> Iterator[_Idle]:
+    """Yield the members without partitions, once nothing is under way that could give them any."""
+    if isinstance(group, EpochGroupData):
+        if group.kind != CONSUMER or any(member.pending or member.epoch != group.epoch for member in group.present_members()):
+            return
+        for idle in group.present_members():
+            if idle.empty_since_us and not idle.classic:
+                yield _Idle(idle, idle.empty_since_us, idle.topics or (), idle.pattern or "")
+        return
+    newest = group.newest_generation
+    if newest is None or newest.sync_done_us is None or newest.protocol not in EXCLUSIVE_ASSIGNORS - {"stream"}:
+        return
+    for _, client in group.arrivals.standing(group.members):
+        member = group.members.get(client.member_id)
+        if client.stage is Stage.HOLDS and member is not None and member.in_sync == newest.generation:
+            yield _Idle(member, max(client.since_us, newest.sync_done_us), client.topics)
+
+
+def _cause_of(group: Group, idle: _Idle) -> _Cause | None:
+    if idle.pattern:
+        return _pattern_matches_nothing(group, idle.pattern)
+    counts = {topic: group.facts.partition_count(group.cluster, topic) for topic in idle.topics}
+    missing = [topic for topic, count in counts.items() if count is not None and not count.partitions]
+    if missing and len(missing) == len(counts):
+        named = some(missing, _NAMED, " and ")
+        text = f"it subscribes to {named}, and there is no such topic."
+        return _Cause(f"no topic {named}", text, WARNING, "Mend the name that the client subscribes to, or create the topic.")
+    members = list(group.present_members())
+    partitions = sum(count.partitions for count in counts.values() if count is not None)
+    if counts and None not in counts.values() and 0 < partitions < len(members):
+        text = (
+            f"its topics have {counted(partitions, 'partition')}, and the group has {counted(len(members), 'member')}. It takes over when "
+            "another one goes."
+        )
+        return _Cause("spare", text, INFO, "Nothing, if it is a spare one. Else add partitions, or run fewer members.", OPERATOR)
+    return None
+
+
+def _pattern_matches_nothing(group: Group, pattern: str) -> _Cause | None:
+    """Return the cause if no known topic has a name that the whole pattern matches. Brokers take RE2, of which most is Python's syntax."""
+    names = group.facts.topic_names(group.cluster)
+    try:
+        compiled = re.compile(pattern)
+    except re.error:
+        return None
+    if not names or any(compiled.fullmatch(name) for name in names):
+        return None
+    partly = sorted(name for name in names if compiled.search(name))
+    text = f"no name of a topic matches its pattern {pattern} as a whole"
+    action = "Mend the pattern, or create the topic. A topic that it may not describe is none for the client: look at its rights."
+    if partly:
+        text += f", as brokers match it. {some(partly, _NAMED, ' and ')} {'match' if len(partly) > 1 else 'matches'} only in part"
+        action = f"Let the pattern match whole names, such as {pattern}.* for all that begin so: brokers use RE2/J."
+    return _Cause(f"pattern {pattern}", f"{text}.", WARNING, action)
+
+
+# ---------------------------------------------------------------------------------------------------- where to begin
+
+
+@timer_rule("start position refused", WARNING, CERTAIN, CLIENT, matter=Matter.ARRIVAL, suppressed_by=("C-13", "O-10"))
+def O_12(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+    """A member has partitions, cannot read where the group stood in them, and does not begin to consume.
+
+    Condition: A member's OffsetFetch was refused at least three times over 10 s and not answered since; or it was refused, and not
+        asked again for 10 s. An error where no other member consumes.
+    Expected: The committed offsets.
+    Action: What to do depends on the error, and is said with each finding.
+    False alarms: A client that does not need the offsets that it asks for.
+    """
+    clients = [(subject, client) for subject, client in group.arrivals.standing(group.members) if client.stage is Stage.BEGINS]
+    others = sum(1 for _ in group.present_members()) > len(clients)
+    for subject, client in clients:
+        refused = client.refusal
+        if refused is None:
+            continue
+        repeated = refused.times >= _REPEATED and refused.last_us - refused.first_us >= _READ_US
+        at_us = refused.last_us if repeated else refused.last_us + _READ_US
+
+        def describe(subject: str = subject, client: Arrival = client, refused: Refusal = refused) -> Breach:
+            member = group.members[client.member_id]
+            times = (
+                f"{refused.times} times since {clock(refused.first_us)}" if refused.times > 1 else f"at {clock(refused.first_us)}"
+            )
+            name = error_name(refused.error)
+            why, action = _why_unread(group, refused)
+            return Breach.of_member(
+                member,
+                f"{begin(who(member))} of group {group.name} cannot read where to begin: its OffsetFetch was answered {name} "
+                f"{times}. {why}",
+                f"{counted(refused.times, 'OffsetFetch', 'OffsetFetches')} answered {name}, and no success since",
+                refused.frames,
+                subject=subject,
+                action=action,
+                generation=group.generation,
+            )
+
+        yield Due(at_us, subject, WARNING if others else ERROR, describe)
+
+
+def _why_unread(group: Group, refused: Refusal) -> tuple[str, str]:
+    """Return what is in the way, and what to do, as sentences."""
+    if refused.error == UNSTABLE_OFFSET_COMMIT:
+        held = [one for one in group.arrivals.transactions.values() if one.at_us <= refused.first_us]
+        named = some(
+            [
+                f"{one.transactional_id} of {the_client(one.actor)}, which committed offsets last at {clock(one.at_us)}"
+                for one in held
+            ],
+            _NAMED,
+            "; ",
+        )
+        whose = f" It may be that of producer {named}." if held else ""
+        ends = (
+            f"A transaction with offsets of this group is open.{whose} It ends when its producer ends it, or begins anew under its id, or "
+            "after its transaction.timeout.ms: by default 60 s, at most transaction.max.timeout.ms of the brokers, 15 min."
+        )
+        return ends, (
+            "Start the process of that transactional.id again, which ends what it left open, or end it with kafka-transactions.sh abort "
+            "(find-hanging names it). A shorter transaction.timeout.ms ends such a transaction sooner."
+        )
+    if refused.error == NOT_COORDINATOR:
+        return "That broker is not the coordinator any more, and the client does not ask the new one.", (
+            "Restart that client, and upgrade its library: it takes a coordinator that moved for an answer."
+        )
+    return "It does not consume what it holds.", "Look the error up, and read that client's log."
