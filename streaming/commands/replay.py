@@ -208,7 +208,7 @@ class ReplaySession:
             raise ReplayError("; ".join([f"{_listed(self._names)} holds no records", *self.notes]))
         self._offline.finish()
         read = list(_notes_of_all(self._offline))
-        if self._story is not None and not self._offline.counters["frames"]:
+        if self._story is not None and self._story.lines and not self._offline.counters["frames"]:
             read = list(self._show_history(self._story))
         worst = self._shown.finish()
         self.summary = [*read, *summary, *self.notes]

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from coordinator_model.wire.record import MirrorRecord
+    from streaming.mirror.broker_log.request_line import Logged
     from streaming.mirror.client_software import ClientSoftware
 
 _ENDS: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)-(?:(\d+)-)?(\d+)")
 _size = struct.Struct(">i").pack
+_correlation_id = struct.Struct(">i").unpack_from
 
 
 class Ends(NamedTuple):
@@ -100,6 +102,7 @@ class LoggedConnection(Conversation):
         self.over_us = 0  #: when the newest exchange was over, that is known of
         self.is_over = False  #: whether its broker was started anew since
         self.waiting = 0  #: exchanges that are known of, and not written yet
+        self.names: dict[str, None] = {}  #: groups that its requests name, those that are not written yet included
         if midway:
             self._held.clear()
 
@@ -113,6 +116,16 @@ class LoggedConnection(Conversation):
     def answered(self, frame: bytes, at_us: int) -> None:
         """The broker's response to the oldest request that has none."""
         self.broker_sent(_size(len(frame)) + frame, at_us)
+
+    def answered_alone(self, logged: Logged, at_us: int) -> None:
+        """The broker's response to a request that is not known, for the groups that the connection names before or after it."""
+        self._at_us = at_us
+        (correlation_id,) = _correlation_id(logged.response)
+        record = self._record(Kind.RESPONSE, frame=logged.response)._replace(
+            exchange=self._next_number, api_key=logged.api_key, api_version=logged.api_version, correlation_id=correlation_id
+        )
+        self._next_number += 1
+        self._write_to(self.names, record)
 
     def not_seen(self, groups: Iterable[str], loss: Loss) -> None:
         """Say that a request of this connection was not known in time, for groups and those that it has named."""

@@ -47,6 +47,7 @@ _LONGEST_PAUSE_US: Final = 120_000_000
 """As long a pause of the log is one of the clients; after a longer one that is not known."""
 
 _GRACE_US: Final = 1_000_000
+_WITHOUT_REQUEST: Final = "answers to requests that waited when the logger was switched on, which it does not show"
 _SENT_BY_SETTLED: Final = COMMITS | {HEARTBEAT}
 """APIs of requests that a member does not send while a JoinGroup or SyncGroup of it waits."""
 
@@ -175,6 +176,11 @@ class RequestLogReader:
         connection = self._connection(logged)
         received_us = max(logged.received_us, connection.over_us)  # a broker reads the next request when it has answered this one
         connection.over_us = over_us = max(logged.at_us, received_us)
+        connection.names.update(dict.fromkeys(logged.groups))
+        if not logged.request:
+            self.counts[_WITHOUT_REQUEST] += 1
+            self._push(max(over_us, self.now_us), connection, logged, is_answer=True)
+            return
         connection.waiting += 1
         if received_us < self.now_us:
             self.counts["exchanges that waited longer than records are held back"] += 1
@@ -265,9 +271,12 @@ class RequestLogReader:
                 del self._of_members[logged.member]
             connection.asked(logged.request, at_us, logged.software, logged.principal)
             return
-        self._asked -= 1
-        if logged.response:
-            connection.answered(logged.response, at_us)
+        if not logged.request:
+            connection.answered_alone(logged, at_us)
+        else:
+            self._asked -= 1
+            if logged.response:
+                connection.answered(logged.response, at_us)
         if logged.next_may_wait:
             self._may_wait[connection] = at_us, logged.member
 

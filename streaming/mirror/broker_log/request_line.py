@@ -63,7 +63,7 @@ class Logged(NamedTuple):
     connection: str
     api_key: int
     api_version: int
-    request: bytes  #: the frame
+    request: bytes  #: the frame; empty if it came before the logger was switched on, which then shows the answer alone
     response: bytes  #: the frame; empty where the client wanted none
     member: str  #: id of the member that asks, or that joins; empty if it names none
     next_may_wait: bool  #: the coordinator may let the client's next request wait
@@ -128,8 +128,10 @@ class RequestLines:
             raise UnreadableLineError("name no connection")
         known = self._known_version(REQUESTS[key], version)
         correlation_id = _integer(header["correlationId"])
-        request = message_of(REQUESTS[key], fields["request"], known, self.unknown_fields)
-        frame = encode_request(request, api_version=known, correlation_id=correlation_id, client_id=header.get("clientId"))
+        request, frame = None, b""
+        if fields["request"] is not None:
+            request = message_of(REQUESTS[key], fields["request"], known, self.unknown_fields)
+            frame = encode_request(request, api_version=known, correlation_id=correlation_id, client_id=header.get("clientId"))
         answer, may_wait = b"", False
         member = _member(request)
         if fields.get("response"):
@@ -148,7 +150,7 @@ class RequestLines:
             response=answer,
             member=member,
             next_may_wait=may_wait,
-            groups=groups_named(request),
+            groups=() if request is None else groups_named(request),
             software=_software(fields.get("clientInformation")),
             principal=_principal(fields),
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+from datetime import datetime
 from zlib import crc32
 
 import pytest
@@ -54,3 +55,33 @@ def test_what_is_cut_makes_nobody_guilty(name):
         found, reader = grave(log)
         assert found <= known
         assert sum(reader.lines.counts.values()) == sum(not is_whole(line) for line in log)
+
+
+def times(line: bytes) -> tuple[float, float]:
+    """When the request of a line came, and when it was over, seconds."""
+    over_s = datetime.strptime(line[1:24].decode(), "%Y-%m-%d %H:%M:%S,%f").astimezone().timestamp()
+    return over_s - float(re.search(rb'"totalTimeMs":([0-9.]+)', line)[1]) / 1_000, over_s
+
+
+def switched_on(log: list[bytes], at_s: float) -> list[bytes]:
+    """The log of a logger that is switched on: a request that came before has none in its line."""
+    after = [(line, times(line)) for line in log if times(line)[1] >= at_s]
+    return [
+        line if came_s >= at_s else re.sub(rb'"request":{.*?},"response"', b'"request":null,"response"', line)
+        for line, (came_s, _) in after
+    ]
+
+
+@pytest.mark.parametrize("name", sampled(names(), SAMPLE))
+def test_requests_that_waited_when_the_logger_was_switched_on_make_nobody_guilty(name):
+    whole = lines_of(read(name))
+    known, _ = grave(whole)
+    moments = sorted({came_s + (over_s - came_s) / 2 for came_s, over_s in map(times, whole) if over_s - came_s > 0.05})
+    for at_s in moments[:: max(1, len(moments) // 3)]:
+        log = switched_on(whole, at_s)
+        found, reader = grave(log)
+        assert found <= known
+        assert reader.lines.counts == {}
+        assert sum(reader.counts[what] for what in reader.counts if "switched on" in what) == sum(
+            b'"request":null' in line for line in log
+        )

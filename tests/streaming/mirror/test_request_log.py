@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import tracemalloc
 from collections import Counter
 from statistics import median
@@ -526,6 +527,26 @@ class TestUnreadLines:
         request = wire.DescribeGroupsRequest(groups=("billing",))
         found = Read(heartbeat(0) + request_line(request, wire.DescribeGroupsResponse(), over_ms=500)[:240] + b"\n")
         assert [record for record in found.records if record.kind is Kind.GAP] == []
+
+
+class TestAnswersAlone:
+    """Requests that waited when the logger was switched on are null in their lines, which show the answers."""
+
+    LINE = re.sub(rb'"request":{.*?},"resp', b'"request":null,"resp', request_line(JOIN, JOINED, over_ms=500, took_ms=900))
+
+    def test_the_answer_is_read_for_the_group_that_the_connection_names(self):
+        found = Read(self.LINE + heartbeat(1_000))
+        assert found.kinds() == ["res 11", "req 12", "res 12"]
+        [answer, *_] = found.records
+        assert (answer.group, answer.at_us - BASE_S * 1_000_000, answer.exchange) == ("billing", 500_000, 0)
+        decoded = wire.decode(answer.frame, request=False, api_key=11, api_version=answer.api_version)
+        assert (decoded.body, decoded.correlation_id) == (JOINED, 1)
+        assert found.counted() == {}
+
+    def test_it_is_counted_where_no_line_names_its_group(self):
+        found = Read(self.LINE)
+        assert (found.records, found.reader.why_nothing(), found.counted()) == ([], None, {})
+        assert "1 answers to requests that waited when the logger was switched on, which it does not show" in found.reader.notes()
 
 
 class TestCollectors:
