@@ -105,6 +105,15 @@ class Continuity:
 
         :param learning: how many groups go back to learning because of it.
         """
+        if is_set_back(record):
+            return Interruption(
+                "V-09",
+                "",
+                f"The times of the log go back by an hour at {clock(record.at_us)} UTC: they name no zone, and clocks were set back. From "
+                "there on the order of its lines in the file decides, and times are those of the second hour.",
+                "an hour of the log came twice",
+                _NO_ZONE,
+            )
         words = self._loss_text(record)
         whose = f"group {record.group}" if record.group else f"all {counted(groups, 'group')} of partition {record.partition}"
         summary = f"The capture lost {words}: {whose} {'back to learning' if learning else 'is followed without that request'}."
@@ -150,6 +159,10 @@ class Continuity:
 _STOOD_STILL: Final = (
     "Check that the tap runs and reaches the mirror topic. In a packet capture: see why it stopped, or whether the next file began later; "
     "what happened meanwhile only another capture of that time shows."
+)
+_NO_ZONE: Final = (
+    "Compare times of that hour with care. Let the pattern of the log name its zone (%d{yyyy-MM-dd HH:mm:ss,SSSXXX}), or let brokers run "
+    "with TZ=UTC."
 )
 _WHY_UNSEEN: Final = {
     Cause.NOT_DELIVERED: "which it cannot follow",
@@ -200,6 +213,14 @@ def may_wait(record: MirrorRecord) -> bool:
     """Return True if a gap record is about a request that may wait for its answer, on a connection of one group."""
     try:
         return bool(record.group and record.connection) and unpack_loss(record.frame).cause == Cause.MAY_WAIT
+    except RecordError:
+        return False
+
+
+def is_set_back(record: MirrorRecord) -> bool:
+    """Return True if a gap record says that times in a log go back, and that nothing is missing."""
+    try:
+        return unpack_loss(record.frame).cause == Cause.SET_BACK
     except RecordError:
         return False
 

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any, Self
 
 from coordinator_model.admissions import CONVERTING, Admissions
-from coordinator_model.continuity import BLIND_US, Continuity, Interruption, loss_began_us, may_wait
+from coordinator_model.continuity import BLIND_US, Continuity, Interruption, is_set_back, loss_began_us, may_wait
 from coordinator_model.event_log import EventLog
 from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Finding
@@ -289,6 +289,9 @@ class Coordinator:
         from_us = loss_began_us(record, self.now_us)
         if from_us > self.now_us:
             self._move_clock(from_us, found)
+        if is_set_back(record):
+            self._interrupted(self._continuity.gap(record, 0, 0), [], record.at_us, found)
+            return
         concerned = [(record.cluster, record.group)] if record.group else list(self.groups)
         if may_wait(record):
             concerned = [key for key in concerned if not self.groups.waits_unseen(key, record.connection, record.at_us)]

@@ -211,9 +211,9 @@ V_09 = Rule(
     certainty=CERTAIN,
     blame=CAPTURE,
     meaning="Frames reach the mirror later than the rules wait for them, or the clocks of several captures differ: a finding may be wrong "
-    "because the frame that explains it came after it.",
+    "because the frame that explains it came after it. Or times in a log go back.",
     condition="A group's request or answer was captured longer before the newest record of its partition than model.reorder_window_ms and "
-    "model.clock_skew_ms together.",
+    "model.clock_skew_ms together. Or the times of a log without zones go back by an hour, since clocks were set back.",
     expected="Frames in the order of their capture, but for those two.",
     action="If it recurs, set model.reorder_window_ms above the lateness named. Where several hosts capture, compare their clocks "
     "(model.clock_skew_ms); look at what delays the capture of the broker named.",

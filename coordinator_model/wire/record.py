@@ -114,6 +114,7 @@ class Cause(IntEnum):
     UNREADABLE = 5  #: a request stands in a log, and its line cannot be read
     DROPPED = 6  #: packets came faster than the capturer could read them
     NOT_RUNNING = 7  #: the capture did not run, or its interface was away
+    SET_BACK = 8  #: nothing is missing: times in a log without zones go back, since its clock was set back
 
 
 class Loss(NamedTuple):

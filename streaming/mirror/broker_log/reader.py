@@ -21,7 +21,7 @@ from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, expir
 from coordinator_model.wording import counted
 from streaming.mirror.broker_log.connections import BrokerRestarts, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
-from streaming.mirror.broker_log.request_line import LogEntry, Logged, LoggedTopics, RequestLines, Unread
+from streaming.mirror.broker_log.request_line import LogEntry, Logged, LoggedTopics, RequestLines, SetBack, Unread
 from streaming.mirror.broker_log.scan import Scanner
 from streaming.mirror.broker_log.times import FileClock
 from streaming.mirror.client_software import ClientSoftware
@@ -137,7 +137,10 @@ class RequestLogReader:
             entry = self.lines.read(line)
             if entry is None:
                 continue
+            before = clock.set_back
             late_us = clock.late_us(entry.at_us) if entry.at_us else 0
+            if clock.set_back > before:
+                yield SetBack(entry.at_us + late_us)
             if late_us:
                 self.counts["lines of an hour that came twice, since clocks were set back; their order in the file counts"] += 1
                 entry = entry._replace(at_us=entry.at_us + late_us)
@@ -163,6 +166,8 @@ class RequestLogReader:
             self._hold_topics(entry)
         elif isinstance(entry, Unread):
             self._hold_gap(entry)
+        elif isinstance(entry, SetBack):
+            self._push_gap(max(entry.at_us, self.now_us), None, Loss(0, 0, entry.at_us, entry.at_us, Cause.SET_BACK))
         self._write_until(self.newest_us - self._held_back_us, self._held_at_least)
 
     def finish(self) -> None:
@@ -199,10 +204,12 @@ class RequestLogReader:
     def _hold_gap(self, unread: Unread) -> None:
         """Lose the groups of a request that is not known, of all groups where its line does not name them."""
         at_us = max(unread.at_us or self.newest_us, self.now_us)
-        loss = pack_loss(Loss(records=1, bytes=0, from_us=at_us, to_us=at_us, cause=Cause.UNREADABLE))
         for group in unread.groups or (None,):
-            record = MirrorRecord(-1, -1, group, Kind.GAP, at_us, self._cluster, frame=loss)
-            self._push(at_us, None, record, is_answer=False)
+            self._push_gap(at_us, group, Loss(records=1, bytes=0, from_us=at_us, to_us=at_us, cause=Cause.UNREADABLE))
+
+    def _push_gap(self, at_us: int, group: str | None, loss: Loss) -> None:
+        record = MirrorRecord(-1, -1, group, Kind.GAP, at_us, self._cluster, frame=pack_loss(loss))
+        self._push(at_us, None, record, is_answer=False)
 
     def _push(
         self,

@@ -79,7 +79,13 @@ class Unread(NamedTuple):
     groups: tuple[str, ...]  #: those that its beginning names; empty if it ends before it names one
 
 
-LogEntry = Logged | LoggedTopics | Passed | CoordinatorLine | Unread
+class SetBack(NamedTuple):
+    """Clocks were set back before the next line."""
+
+    at_us: int  #: its time
+
+
+LogEntry = Logged | LoggedTopics | Passed | CoordinatorLine | Unread | SetBack
 
 
 class UnreadableLineError(ValueError):

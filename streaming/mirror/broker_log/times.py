@@ -59,6 +59,7 @@ class FileClock:
     """
 
     def __init__(self) -> None:
+        self.set_back = 0  #: how often clocks were set back so far
         self._newest_us = 0
         self._first_ended_us = 0  # the newest time of the hour that comes again; 0 if none did
         self._again_us = 0  # when it began to come again, by the time that a line says
@@ -68,6 +69,7 @@ class FileClock:
         comes_again = self._again_us <= at_us + _CROSSED_US and at_us <= self._first_ended_us
         if not comes_again and _SET_BACK_US // 2 < self._newest_us - at_us <= _SET_BACK_US + _CROSSED_US:
             self._first_ended_us, self._again_us, comes_again = self._newest_us, at_us, True
+            self.set_back += 1
         begun_us = self._newest_us - _SET_BACK_US - self._again_us
         if begun_us < _CROSSED_US and at_us > self._first_ended_us - _CROSSED_US:
             comes_again = False  # a line of the first hour that was written late

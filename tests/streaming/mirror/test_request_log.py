@@ -611,6 +611,17 @@ class TestClocks:
             "4 lines of an hour that came twice, since clocks were set back; their order in the file counts"
         ]
 
+    def test_that_an_hour_came_twice_is_a_finding_and_no_group_is_learned_anew(self):
+        hour = [heartbeat(self.HOUR_MS - 2_000), heartbeat(self.HOUR_MS - 1_000), heartbeat(0), heartbeat(15_000)]
+        found = Read(b"".join(hour)).all
+        assert [key[0] for key in findings(found)] == ["V-09"]
+        events = []
+        engine = Engine(topic="log", settings=Settings(), found=lambda _: None, happened=events.append)
+        for record in found:
+            engine.recorded(record)
+        engine.finish()
+        assert "sight_lost" not in {event.kind for event in events}
+
     def test_lines_in_another_order_than_their_times_are_no_second_hour(self):
         found = Read(heartbeat(10_000) + heartbeat(0) + heartbeat(1_000_000) + heartbeat(20_000))
         assert [sentence for sentence in found.reader.notes() if "came twice" in sentence] == []
