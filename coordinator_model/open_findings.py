@@ -149,11 +149,19 @@ class OpenFindings:
         return min(due, default=None)
 
     def _cause(self, rule: Rule, breach: Breach) -> OpenFinding | None:
-        """Return the open finding that suppresses this breach, None if there is none."""
+        """Return the open finding that suppresses this breach, None if there is none.
+
+        It is about the whole group, the same subject, or the same client: one that loops has another member id each time.
+        """
+        client = _client(breach)
         for cause in rule.suppressed_by:
             for (id_, subject), known in self.open.items():
                 whole_group = not subject or not breach.subject
-                if id_ == cause and (whole_group or subject in {breach.subject, breach.instance_id}):
+                if id_ == cause and (
+                    whole_group
+                    or subject in {breach.subject, breach.instance_id}
+                    or (client is not None and client == _client(known))
+                ):
                     return known
         return None
 
@@ -193,6 +201,13 @@ class OpenFindings:
             action=known.action or rule.action,
             evidence=known.evidence,
         )
+
+
+def _client(about: Breach | OpenFinding) -> tuple[str | None, str] | None:
+    """Return client id and host of what is said of one client; None if it is about anything else."""
+    actor = about.actor or NO_CLIENT
+    is_of_client = about.subject in {about.member_id, about.instance_id, actor.client_id}
+    return actor.named if is_of_client and actor.client_id is not None else None
 
 
 def _merge(kept: tuple[Evidence, ...], new: tuple[Evidence, ...]) -> tuple[Evidence, ...]:

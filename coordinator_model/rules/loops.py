@@ -175,7 +175,7 @@ def _beside(row: tuple[Rebalance, ...]) -> list[tuple[Starter, int]]:
     ERROR,
     HEURISTIC,
     CLIENT,
-    suppressed_by=("R-10", "R-17", "R-25", "R-27", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("R-10", "R-17", "R-25", "R-27", "T-05", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
     quiet_times=5,
 )
 def R_07(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:

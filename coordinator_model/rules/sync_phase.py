@@ -103,7 +103,7 @@ def R_02(group: ClassicGroup) -> Iterator[Due]:
             yield from _two_stages(group, member, summary, "no SyncGroup from the leader", newest)
 
 
-@timer_rule("follower not syncing", WARNING, CONFIRMED, CLIENT)
+@timer_rule("follower not syncing", WARNING, CONFIRMED, CLIENT, suppressed_by=("R-07", "T-05", "T-12"))
 def R_03(group: ClassicGroup) -> Iterator[Due]:
     """A member joined and does not fetch its assignment; its partitions are idle and it will be removed although it heartbeats.
 

@@ -8,6 +8,9 @@ receiver needs no queue: it gets the current state when it is reachable again. A
 * Planned maintenance: a finding that opens in a window waits for the end of the window.
 * Grouping and back-off: the sender implements both.
 
+Each partition of the mirror has a model of its own, and all of them see a gap. What several of them find is one event, and is sent
+once: the first message stands for all that open before it is over, and it is over when all of them are.
+
 The delivery log (``streaming.notify.delivery_log``) stores what was sent, and supplies it at the start. The topic keeps resolved findings
 for weeks. A resolved finding that was never sent is either old, or happened while the notifier was down. The position tells them apart: the
 offset below which every finding is processed.
@@ -29,6 +32,16 @@ if TYPE_CHECKING:
     from streaming.config.notify import FindingFilter, Patience
     from streaming.notify.notification import ObservedFinding
 
+
+_STANDS_FOR: Final = {
+    "V-01": {"V-01"},
+    "V-02": {"V-02"},
+    "V-03": {"V-03"},
+    "V-04": {"V-04", "V-09"},
+    "V-06": {"V-06"},
+    "V-09": {"V-09"},
+}
+"""Rules about a partition → those that another partition, or this one, finds because of the same event."""
 
 _REMEMBER_S: Final = 3600.0
 """How long after a kill the job may rewrite records that it wrote before."""
@@ -85,6 +98,7 @@ class Outbox:
         self._read_to: dict[int, int] = {}  #: next offset by partition
         self._entries = {name: _Entry(delivered=known) for name, known in delivered.items()}
         self._open_questions = set(self._entries)  #: ids of findings that may need a notification
+        self._of_partitions: set[str] = set()  #: ids of findings about partitions
 
     def begin(self, ends: Mapping[int, int]) -> None:
         """Set the end offsets of the topic's partitions; call it before :meth:`observe`.
@@ -111,13 +125,16 @@ class Outbox:
             return
         entry.observed = observed
         self._open_questions.add(observed.id)
+        if observed.finding["rule"] in _STANDS_FOR:
+            self._of_partitions = (self._of_partitions & self._entries.keys()) | {observed.id}
+            self._open_questions |= self._of_partitions
 
     def gone(self, name: str) -> None:
         """Process a finding that was deleted from the topic."""
         entry = self._entries.get(name)
         if entry is not None:
             entry.observed = None
-            self._open_questions.add(name)
+            self._open_questions |= self._of_partitions | {name}
 
     def due(self, now_s: float) -> list[DueNotification]:
         """Return all pending notifications, the most severe first, with the time from which each is due.
@@ -136,7 +153,7 @@ class Outbox:
                 self._open_questions.discard(name)
                 self._forget_if_over(name)
         found.sort(key=lambda due: (-due.notice.severity.rank, due.due_s))
-        return found
+        return self._each_event_once(found)
 
     def open(self) -> list[dict[str, Any]]:
         """Return the findings that were sent as open, in their newest state if that has the severity that was sent."""
@@ -210,7 +227,7 @@ class Outbox:
         return None if due is None or due.notice.key == entry.refused else due
 
     def _new(self, newest: ObservedFinding | None, first_s: float, now_s: float) -> DueNotification | None:
-        if newest is None or not self._policy.passes(newest):
+        if newest is None or not self._policy.passes(newest) or self._is_sent_for(newest):
             return None
         wait_s = self._policy.patience.of(newest.severity)
         if not newest.is_over:
@@ -230,6 +247,8 @@ class Outbox:
             gone = Notification(Event.RESOLVED, sent.finding, sent.finding, "it is no longer in the findings topic")
             return DueNotification(gone, keep_until_s)
         if newest.is_over:
+            if self._stands_for_others(newest):
+                return None
             return DueNotification(Notification(Event.RESOLVED, newest.finding, sent.finding), max(newest.written_s, keep_until_s))
         if not self._policy.passes(newest):
             reason = "it no longer matches this receiver's filters (severity, groups, rules)"
@@ -238,6 +257,35 @@ class Outbox:
             due_s = max(newest.written_s, self._policy.held_until(newest, newest.updated_s, now_s))
             return DueNotification(Notification(Event.SEVERITY, newest.finding, sent.finding), due_s)
         return None
+
+    def _is_sent_for(self, newest: ObservedFinding) -> bool:
+        """Return True if a message about another partition, which is not over, stands for this finding."""
+        return not newest.group and any(
+            entry.delivered is not None
+            and not entry.delivered.is_over
+            and newest.finding["rule"] in _STANDS_FOR.get(entry.delivered.finding["rule"], ())
+            and entry.delivered.finding["id"] != newest.id
+            for entry in self._entries.values()
+        )
+
+    def _stands_for_others(self, newest: ObservedFinding) -> bool:
+        """Return True if findings are open for which the message about this one stands."""
+        rules = _STANDS_FOR.get(newest.finding["rule"], ())
+        others = (self._entries[name].observed for name in self._of_partitions & self._entries.keys() - {newest.id})
+        return any(other is not None and not other.is_over and other.finding["rule"] in rules for other in others)
+
+    @staticmethod
+    def _each_event_once(found: list[DueNotification]) -> list[DueNotification]:
+        """Return the notifications without those for which an earlier one, that is about to be sent, stands."""
+        kept: list[DueNotification] = []
+        stood_for: set[str] = set()
+        for due in found:
+            finding = due.notice.finding
+            is_new = due.notice.event is Event.OPEN and not finding["group"]
+            if not (is_new and finding["rule"] in stood_for):
+                kept.append(due)
+                stood_for |= _STANDS_FOR.get(finding["rule"], set()) if is_new else set()
+        return kept
 
     def _is_news(self, newest: ObservedFinding) -> bool:
         return newest.partition == OWN or newest.offset >= self._positions.get(newest.partition, 0)

@@ -130,3 +130,19 @@ def test_a_breach_says_what_to_do_about_the_cause_that_was_found() -> None:
         told = known.report(rule, breach, at_us=1, hold_us=0, incarnation=1, group_type="classic")
         assert [finding.action for finding in told] in ([action or rule.action], [])
         assert known.open["P-09", "a"].action == action
+
+
+def test_an_effect_folds_under_its_cause_whatever_member_id_the_client_has_by_now() -> None:
+    findings = OpenFindings("c1", "g")
+    looping, other = ClientInfo("a", "10.0.0.1:40000", "", "a#1"), ClientInfo("b", "10.0.0.1:40001", "", "b#1")
+    again = looping._replace(address="10.0.0.1:40002", connection="a#2")
+
+    def said(rule: str, subject: str, actor: ClientInfo) -> list[str]:
+        breach = Breach(subject, "It loops.", "none", (), actor=actor, member_id=subject)
+        reported_now = findings.report(CATALOGUE[rule], breach, at_us=1, hold_us=0, incarnation=1, group_type="classic")
+        return [finding.rule for finding in reported_now]
+
+    assert said("T-05", "a-1", looping) == ["T-05"]
+    assert said("R-03", "a-2", again) == []
+    assert said("R-07", "a-3", again) == []
+    assert said("R-03", "b-1", other) == ["R-03"]

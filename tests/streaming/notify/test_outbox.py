@@ -452,3 +452,51 @@ def test_what_the_notifier_found_itself_has_no_position():
     box.observe(observed(CRITICAL[0], partition=OWN))
     tell_all(box, observed(CRITICAL[0]).written_s)
     assert box.positions() == {0: 0}
+
+
+def of_partition(rule: str, number: int, at_s: float, status: str = "open") -> ObservedFinding:
+    """What the model of a partition finds."""
+    at = dt.datetime.fromtimestamp(at_s, dt.UTC).isoformat()
+    state = {**CRITICAL[0], "id": f"{rule}-{number}", "rule": rule, "severity": "warning", "group": "", "status": status}
+    over = {"resolved_at": at} if status == "resolved" else {"opened_at": at}
+    return replace(observed({**state, **over, "updated_at": at}, offset=number), written_s=at_s)
+
+
+def test_a_gap_that_every_partition_sees_is_sent_once_and_is_over_when_it_is_over_in_all():
+    box, at_s = outbox(), observed(CRITICAL[0]).written_s
+    for number in range(4):
+        box.observe(of_partition("V-04", number, at_s + number / 10))
+    assert [notice.finding["id"] for notice in ripe(box, at_s + 6)] == ["V-04-0"]
+    tell_all(box, at_s + 6)
+    for number in range(11):
+        box.observe(of_partition("V-09", number, at_s + 8))
+    assert events(box, at_s + 60) == []
+
+    box.observe(of_partition("V-04", 0, at_s + 70, "resolved"))
+    for number in range(11):
+        box.observe(of_partition("V-09", number, at_s + 71, "resolved"))
+    for number in range(1, 3):
+        box.observe(of_partition("V-04", number, at_s + 72, "resolved"))
+    assert events(box, at_s + 80) == []
+    box.observe(of_partition("V-04", 3, at_s + 90, "resolved"))
+    assert [(notice.event.value, notice.finding["id"]) for notice in ripe(box, at_s + 100)] == [("resolved", "V-04-0")]
+    tell_all(box, at_s + 100)
+
+    box.observe(of_partition("V-04", 17, at_s + 200))
+    assert events(box, at_s + 206) == ["open"]
+
+
+def test_a_loss_is_sent_although_late_frames_were():
+    box, at_s = outbox(), observed(CRITICAL[0]).written_s
+    box.observe(of_partition("V-09", 0, at_s))
+    tell_all(box, at_s + 6)
+    box.observe(of_partition("V-04", 0, at_s + 10))
+    assert [notice.finding["rule"] for notice in ripe(box, at_s + 20)] == ["V-04"]
+
+
+def test_what_is_found_in_groups_is_sent_each():
+    box = outbox()
+    states = [{**CRITICAL[0], "id": f"V-08-{name}", "rule": "V-08", "group": name} for name in ("orders", "payments")]
+    for state in states:
+        box.observe(observed(state))
+    assert len(ripe(box, observed(CRITICAL[0]).written_s + 10)) == 2
