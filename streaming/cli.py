@@ -20,6 +20,7 @@ from typer.main import get_command
 
 from streaming.commands.output import EXIT_UNUSABLE, print_error, print_internal_error
 from streaming.gc_tuning import collected_seldom, leave_uncollected
+from streaming.logs import log_to_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,6 +141,7 @@ app = _group(
 
 def main() -> None:
     """Run the command line and exit with its status."""
+    log_to_terminal()
     try:
         app()
     except ModuleNotFoundError as error:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.rules import Rule
-from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, say, stderr
+from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, print_json, say, stderr
 from streaming.commands.stopping import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.errors import SetupError
@@ -215,7 +215,7 @@ class _DryChannel:
             body = json.loads(delivery.body)
         except ValueError:
             body = delivery.body.decode()
-        print(json.dumps({"receiver": self.name, "body": body}), flush=True)
+        print_json({"receiver": self.name, "body": body})
         return Accepted()
 
     def split(self, _delivery: Delivery) -> list[Delivery]:

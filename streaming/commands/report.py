@@ -24,7 +24,7 @@ from streaming.mirror.pcap.tls.key_log import KeyLogError
 from streaming.published.page_state import ALL, PageState
 from streaming.published.source import read_topics
 from streaming.published.taking import TopicNames
-from streaming.published.wire_text import json_line, readable
+from streaming.published.wire_text import json_line, shown_name
 from streaming.report.contents import report_of
 from streaming.report.markdown import markdown_of
 
@@ -158,7 +158,8 @@ def _wanted(state: PageState, names: Sequence[str]) -> Callable[[str], bool]:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise ConfigError(
-                f"--group: nothing is known of a group {readable(name)}" + (f"; did you mean {readable(near[0])}?" if near else "")
+                f"--group: nothing is known of a group {shown_name(name)}"
+                + (f"; did you mean {shown_name(near[0])}?" if near else "")
             )
     chosen = frozenset(names)
     return lambda group: not chosen or group in chosen

@@ -7,17 +7,17 @@ import contextlib
 import glob
 import logging
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streaming.commands.output import fail
+from streaming.commands.output import fail, stderr
 from streaming.errors import SetupError
 from streaming.kafka.client_options import client_options, refuse_secrets
 from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic
 from streaming.kafka.topics import PARTITIONS
+from streaming.logs import log_to_terminal
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.losses import LossFile, gather
@@ -196,7 +196,7 @@ def tap(
 
         rebalance-monitor tap --rewrite --listen 127.0.0.1:9092=bootstrap.example:9096 --ports 9100-9199 --broker-tls
     """
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    log_to_terminal("%(asctime)s %(message)s")
     given = producer_config or []
     try:
         listeners = [Listener.parse(text) for text in listen]
@@ -423,4 +423,4 @@ def _status(tap: Tap, sink: KafkaSink) -> str:
 
 
 def _say(text: str) -> None:
-    print(f"tap: {visible(text)}", file=sys.stderr, flush=True)
+    stderr().print(f"tap: {visible(text)}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from streaming.commands.output import fail
+from streaming.commands.output import fail, stdout
 from streaming.commands.tap import Partitions, ReplicationFactor, RetentionHours
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.errors import SetupError
@@ -32,7 +32,7 @@ def topics(
     """
     try:
         for sentence in _create(load(config), MirrorTopic(partitions, replication_factor, retention_hours)):
-            print(visible(sentence))
+            stdout().print(visible(sentence))
     except (ConfigError, SetupError) as error:
         fail(error)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streaming.commands.output import fail
+from streaming.commands.output import fail, print_json
 from streaming.commands.since import moment_of
 from streaming.commands.view import ConfigOption, PropertiesOption, ServersOption, results_source
 from streaming.config.settings import ConfigError
@@ -18,7 +17,7 @@ from streaming.kafka.compacted import CompactedReader
 from streaming.published.page_state import ALL, PageState
 from streaming.published.records import event_of
 from streaming.published.taking import read_file
-from streaming.published.wire_text import readable
+from streaming.published.wire_text import shown_name
 from streaming.traces.trace_events import trace_events
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def trace(
     except (ConfigError, SetupError) as error:
         fail(error)
     past = _chosen(state, name, cluster)
-    typer.echo(json.dumps(trace_events(past, from_s=since_s, to_s=state.now_s()), separators=(",", ":")))
+    print_json(trace_events(past, from_s=since_s, to_s=state.now_s()))
 
 
 def _read(properties: Mapping[str, Any], topic: str, name: str, since_s: float | None) -> PageState:
@@ -90,8 +89,8 @@ def _read(properties: Mapping[str, Any], topic: str, name: str, since_s: float |
 def _chosen(state: PageState, name: str, cluster: str | None) -> GroupPast:
     found = [past for key, past in state.groups.items() if key[1] == name and cluster in {None, key[0]} and past.events]
     if not found:
-        fail(f"there is no event of a group {readable(name)}{f' of {readable(cluster)}' if cluster else ''} in that time")
+        fail(f"there is no event of a group {shown_name(name)}{f' of {shown_name(cluster)}' if cluster else ''} in that time")
     if len(found) > 1:
-        clusters = ", or ".join(readable(past.key[0]) for past in found)
-        fail(f"several clusters have a group {readable(name)}: choose with --cluster {clusters}")
+        clusters = ", or ".join(shown_name(past.key[0]) for past in found)
+        fail(f"several clusters have a group {shown_name(name)}: choose with --cluster {clusters}")
     return found[0]

@@ -23,7 +23,7 @@ from streaming.errors import SetupError
 from streaming.kafka.acls import grant_groups, user_of
 from streaming.kafka.client_options import client_options
 from streaming.kafka.compacted import CompactedReader, TopicError
-from streaming.published.wire_text import visible
+from streaming.published.wire_text import shown_name, visible
 from streaming.replay.verify import MOVING, NOT_ALLOWED, Answers, describe_groups, differences, unknown_because
 
 if TYPE_CHECKING:
@@ -223,16 +223,16 @@ def _nothing_compared(outcome: Verification, only: list[str], watched: Mapping[s
     if not outcome.unknown:
         return f"neither side knows {'group ' + ', '.join(only) if only else 'any group'}"
     name, because = next(iter(outcome.unknown.items()))
-    return f"the monitor knows none yet of {counted(len(outcome.unknown), 'group')}; of {visible(name)}: {because}"
+    return f"the monitor knows none yet of {counted(len(outcome.unknown), 'group')}; of {shown_name(name)}: {because}"
 
 
 def _show(outcome: Verification, console: Console) -> None:
     for name, found in outcome.different.items():
-        console.print(Text.assemble((visible(name), "bold red"), " differs"))
+        console.print(Text.assemble((shown_name(name), "bold red"), " differs"))
         for difference in found:
             console.print(Text(visible(f"  {difference}")))
     for name, because in (outcome.unknown | outcome.refused).items():
-        console.print(Text.assemble((visible(name), "yellow"), f" cannot be compared: {visible(because)}"))
+        console.print(Text.assemble((shown_name(name), "yellow"), f" cannot be compared: {visible(because)}"))
     counts = (
         (len(outcome.equal), "equal"),
         (len(outcome.different), "different"),

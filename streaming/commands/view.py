@@ -38,7 +38,7 @@ from streaming.published.records import (
     worst_findings,
 )
 from streaming.published.sentences import lag_facts
-from streaming.published.wire_text import harmless, readable
+from streaming.published.wire_text import harmless, shown_name
 from streaming.replay.report import print_finding
 from streaming.terminal.tables import (
     findings_table,
@@ -118,8 +118,8 @@ def group(
     if not named:
         near = difflib.get_close_matches(name, [known["group"] for known in published], n=1)
         fail(
-            f"the monitor has not seen a group {readable(name)}"
-            + (f"; did you mean {readable(near[0])}?" if near else "; 'groups' lists those it has.")
+            f"the monitor has not seen a group {shown_name(name)}"
+            + (f"; did you mean {shown_name(near[0])}?" if near else "; 'groups' lists those it has.")
         )
     lags = _read_lags(config, bootstrap_server, command_config)
     if as_json:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 from streaming.demo.verdicts import Observation
 from streaming.kafka.compacted import CompactedReader
 from streaming.published.records import Json
+from streaming.published.wire_text import visible
 
 
 class Note(NamedTuple):
@@ -47,7 +48,7 @@ class ScreenState:
         self._pids: dict[str, list[int]] = {}
 
     def note(self, text: str) -> None:
-        note = Note(now_us(), text)
+        note = Note(now_us(), visible(text))
         with self._lock:
             self._notes.append(note)
         self._on_note(note)

@@ -23,6 +23,7 @@ from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES, Scenario
 from streaming.demo.screen_state import Note, ScreenState, now_us
 from streaming.demo.verdicts import Observation, Truth, Verdict, about_group, judge
 from streaming.published.records import Json, is_open, worst_findings
+from streaming.published.wire_text import visible
 from streaming.replay.timeline import COLOURS
 from streaming.terminal.tables import LastHour, findings_table, overview_table, overview_widths
 
@@ -173,7 +174,7 @@ class Log:
         if before is not None and word == _word(before.finding):
             return
         style = COLOURS.get(word, "green")
-        self._line(new.read_us, Text.assemble((f"{word:<9} ", style), f"{new.finding['rule']} {new.finding['summary']}"))
+        self._line(new.read_us, Text.assemble((f"{word:<9} ", style), visible(f"{new.finding['rule']} {new.finding['summary']}")))
 
     def _line(self, at_us: int, text: Text) -> None:
         self._console.print(Text(f"{_local(at_us)} ", "dim") + text, soft_wrap=True)
@@ -241,7 +242,9 @@ def _closing_lines(outcome: ScenarioOutcome) -> list[Text]:
     for finding in (observation.finding for observation in outcome.findings):
         group = finding["group"]
         if (finding["rule"], group) not in expected and group != HEALTHY_GROUP:
-            (effects if group in faulty else unexplained).add(f"{finding['rule']} {finding['name']} ({group or 'no group'})")
+            (effects if group in faulty else unexplained).add(
+                visible(f"{finding['rule']} {finding['name']} ({group or 'no group'})")
+            )
     if effects:
         lines.append(Text(f"  also found in the groups with a fault, as its effects: {', '.join(sorted(effects))}", "dim"))
     if unexplained:

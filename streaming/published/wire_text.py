@@ -36,6 +36,12 @@ def readable(text: str) -> str:
     return visible(text)
 
 
+def shown_name(name: str) -> str:
+    """Return a name made readable, in quotes if it begins or ends with a blank, which nobody sees otherwise."""
+    text = readable(name)
+    return text if text == text.strip() else f'"{text}"'
+
+
 def visible(text: str) -> str:
     """Return the whole text with an escape in place of each character that cannot be seen, or that a terminal obeys."""
     return text if text.isprintable() else "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)

@@ -14,7 +14,7 @@ from rich.text import Text
 from coordinator_model.finding import Finding, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.wording import counted
-from streaming.published.wire_text import visible
+from streaming.published.wire_text import shown_name, visible
 from streaming.replay.timeline import HistoryLine, number_name, severity_text
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class ReplayReport:
     def print(self, console: Console) -> None:
         """The state and the timeline of each group, then the findings."""
         for group in sorted({*self._lines, *self._states}):
-            console.print(Text(visible(group) or "the capture", "bold"), soft_wrap=True)
+            console.print(Text(shown_name(group) or "the capture", "bold"), soft_wrap=True)
             if group in self._states:
                 console.print(Text.assemble("  ", self._states[group]), soft_wrap=True)
             if group in self._left_out:
@@ -99,7 +99,7 @@ def _state(known: dict[str, Any]) -> Text:
 
 def print_line(console: Console, line: HistoryLine) -> None:
     """One line as it comes, for a capture that is being made."""
-    console.print(Text.assemble((f"{line.at[11:23]} ", "dim"), (f"{visible(line.group)} ", "bold"), line.text), soft_wrap=True)
+    console.print(Text.assemble((f"{line.at[11:23]} ", "dim"), (f"{shown_name(line.group)} ", "bold"), line.text), soft_wrap=True)
 
 
 def finding_line(finding: Finding) -> Text:

@@ -26,7 +26,7 @@ from streaming.published.records import (
     name_of,
     seconds,
 )
-from streaming.published.wire_text import harmless, readable
+from streaming.published.wire_text import harmless, shown_name
 from streaming.sinks.clients import oldest_first
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class GroupReport:
     @property
     def name(self) -> str:
         """Return the name for display."""
-        cluster, group = (readable(each) for each in self.past.key)
+        cluster, group = (shown_name(each) for each in self.past.key)
         return f"{group or '(no name)'} of {cluster}" if self.several_clusters else group or "(no name)"
 
     @property

@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from streaming.published.records import Json, trouble, worst_findings
-from streaming.published.wire_text import readable
+from streaming.published.wire_text import shown_name
 from streaming.terminal.tables import LastHour
 
 if TYPE_CHECKING:
@@ -179,4 +179,4 @@ class LiveView:
 
 
 def _passes(known: Json, wanted: str) -> bool:
-    return any(wanted in text.casefold() for text in (readable(known["group"]), readable(known["cluster"]), known["state"]))
+    return any(wanted in text.casefold() for text in (shown_name(known["group"]), shown_name(known["cluster"]), known["state"]))

@@ -21,7 +21,7 @@ from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.data import CLASSIC
 from streaming.published.records import Json, RebalanceLag, duration, is_open, member_name, name_of, seconds
 from streaming.published.sentences import awaited, held_up, held_up_by, milliseconds
-from streaming.published.wire_text import readable
+from streaming.published.wire_text import shown_name, visible
 from streaming.replay.report import STATE_COLOURS
 from streaming.replay.timeline import COLOURS, number_name
 
@@ -120,7 +120,7 @@ def overview_widths(groups: list[Json], worst: Worst, width: int) -> dict[str, i
     """Return the columns of a table of some width, and how wide each is for all groups, whichever of them are shown."""
     is_wide = width >= WIDE
     widths = {
-        "group": 2 + max((cell_len(readable(known["group"])) for known in groups), default=0),
+        "group": 2 + max((cell_len(shown_name(known["group"])) for known in groups), default=0),
         "state": len(State.COMPLETING) if is_wide else len(State.COMPLETING.removesuffix("Rebalance")),
         "for": len("23 h 59 min") if is_wide else len("59 min"),
         ("generation" if is_wide else "gen"): max((len(str(known["generation"])) for known in groups), default=0),
@@ -154,7 +154,7 @@ def group_line(known: Json, now_s: float) -> Text:
     since = f" for {duration(now_s - seconds(known['state_since']))}" if known["state_since"] else ""
     has_been = " has been " if since else " is "
     return Text.assemble(
-        (readable(known["group"]), "bold"), has_been, (known["state"], STATE_COLOURS.get(known["state"], "")), since
+        (shown_name(known["group"]), "bold"), has_been, (known["state"], STATE_COLOURS.get(known["state"], "")), since
     )
 
 
@@ -162,7 +162,7 @@ def group_facts(known: Json) -> list[tuple[str, str]]:
     """Return what is known of a group as a whole: title and text of each fact."""
     facts = (
         ("not known", known["learning"]),
-        ("cluster", readable(known["cluster"])),
+        ("cluster", shown_name(known["cluster"])),
         ("coordinator", known["coordinator"]),
         (number_name(known.get("group_type", CLASSIC)), known["generation"]),
         ("leader", known["leader"]),
@@ -214,10 +214,10 @@ def findings_table(shown: list[Json], now_s: float) -> Table:
         cells = {
             "severity": Text(finding["severity"], COLOURS[finding["severity"]] if open_ else "dim"),
             "rule": Text(finding["rule"]),
-            "group": Text(readable(finding["group"] or ""), overflow="fold"),
+            "group": Text(shown_name(finding["group"] or ""), overflow="fold"),
             "for": Text(duration(now_s - seconds(finding["opened_at"])) if open_ else "resolved"),
             "times": Text(str(finding["count"])),
-            "finding": Text(finding["summary"], "" if open_ else "dim", overflow="fold"),
+            "finding": Text(visible(finding["summary"]), "" if open_ else "dim", overflow="fold"),
         }
         _add_row(table, cells)
     return table
@@ -231,7 +231,7 @@ def clients_table(shown: list[Json]) -> Table:
             "client": Text(one["client_id"] or "", "bold", overflow="fold"),
             "software": Text(one["client_software"] or "not known", overflow="fold"),
             "addresses": Text(str(len(one["client_addresses"]))),
-            "groups": Text(", ".join(map(readable, one["groups"])), overflow="fold"),
+            "groups": Text(", ".join(map(shown_name, one["groups"])), overflow="fold"),
             "versions": Text(one["told"], overflow="fold"),
             "before brokers of 4.0": Text(one["before_4_0"] or "", "yellow", overflow="fold"),
         }
@@ -267,7 +267,7 @@ def rebalances_table(
     for event, lag in zip_longest(shown, lags):
         cells = {
             "began": Text(datetime.fromtimestamp(event.began_s, UTC).strftime(moment)),
-            "group": Text(readable(event.group), "bold", overflow="fold"),
+            "group": Text(shown_name(event.group), "bold", overflow="fold"),
             "generation": Text("" if event.to_generation is None else str(event.to_generation)),
             "cause": Text(event.cause),
             "by": Text(name_of(event) or "not known", overflow="fold"),
@@ -305,8 +305,8 @@ def _phase(took_ms: float | None) -> str:
 def _group_cells(known: Json, worst: Worst, now_s: float) -> dict[str, Text]:
     severity = worst.get((known["cluster"], known["group"]))
     return {
-        "group": Text(readable(known["group"]), "bold", overflow="fold"),
-        "cluster": Text(readable(known["cluster"])),
+        "group": Text(shown_name(known["group"]), "bold", overflow="fold"),
+        "cluster": Text(shown_name(known["cluster"])),
         "state": Text(known["state"], STATE_COLOURS.get(known["state"], "")),
         "for": Text(duration(now_s - seconds(known["state_since"])) if known["state_since"] else ""),
         "generation": Text("" if known["generation"] is None else str(known["generation"])),

@@ -10,7 +10,7 @@ from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.rules import CATALOGUE
 from streaming.published import sentences
 from streaming.published.records import STALE_S, Json, is_open, lag_of_rebalance, member_name, moment_of, name_of, seconds
-from streaming.published.wire_text import readable
+from streaming.published.wire_text import readable, shown_name
 from streaming.sinks.clients import oldest_first
 from streaming.web import drawing
 from streaming.web.group_view import group_by_id, link_to, rebalance_by_row
@@ -59,7 +59,7 @@ class Details:
             resolved_s=seconds(finding["resolved_at"]) if finding["resolved_at"] else None,
             rule=rule,
             group=past,
-            group_name=readable(finding["group"]),
+            group_name=shown_name(finding["group"]),
             member=member_name(finding) if finding["member_id"] or finding["instance_id"] or finding["client_id"] else None,
             lanes=link_to(past.id, from_s=opened_s, to_s=max(updated_s, opened_s + 10)) if past is not None else None,
             plain=_as_text(finding),
@@ -82,10 +82,10 @@ class Details:
         seen = drawing.Window(begun_s, max(event.at_s, begun_s + 0.001), live=False)
         return View(
             "rebalance.html",
-            f"Rebalance of {readable(past.key[1])}",
+            f"Rebalance of {shown_name(past.key[1])}",
             fixed={
                 "past": past,
-                "name": readable(past.key[1]),
+                "name": shown_name(past.key[1]),
                 "event": event,
                 "began_s": begun_s,
                 "who": name_of(event),
@@ -112,13 +112,13 @@ class Details:
         now_s = state.now_s()
         learning = sorted(
             (
-                (readable(past.key[1]), past.id, past.content["learning"])
+                (shown_name(past.key[1]), past.id, past.content["learning"])
                 for past in state.groups.values()
                 if past.content and past.content["learning"]
             ),
         )
         blind = sorted(
-            (readable(past.key[1]), past.id, event.at_s, event.kind, event.reason)
+            (shown_name(past.key[1]), past.id, event.at_s, event.kind, event.reason)
             for past in state.groups.values()
             for event in list(past.events)[-50:]
             if isinstance(event, SightLost | SightRegained)

@@ -15,7 +15,7 @@ from coordinator_model.advice import advise
 from streaming.published import sentences
 from streaming.published.page_state import KEPT_S
 from streaming.published.records import Json, is_open, lag_of_rebalance, moment, name_of
-from streaming.published.wire_text import readable
+from streaming.published.wire_text import shown_name
 from streaming.web import drawing
 from streaming.web.costs import STEPS, by_cause
 from streaming.web.from_events import record_of
@@ -105,7 +105,7 @@ class GroupPage:
         lanes: dict[str, str] = {lane["id"]: self._render("_lane.html", **lane) for lane in picture.lanes}
         return View(
             "group.html",
-            readable(past.key[1]),
+            shown_name(past.key[1]),
             parts={
                 "head": self._render(
                     "_group_head.html",
@@ -150,7 +150,7 @@ class GroupPage:
             attributes={
                 "lanes": {"height": str(picture.height), "data-to": f"{seen.to_s:.3f}", "data-span": f"{seen.span_s:g}"},
             },
-            fixed={"past": past, "seen": seen, "links": _links(past, seen, now_s), "name": readable(past.key[1]), "query": query},
+            fixed={"past": past, "seen": seen, "links": _links(past, seen, now_s), "name": shown_name(past.key[1]), "query": query},
         )
 
     def _window(self, past: GroupPast, query: Mapping[str, str], now_s: float) -> drawing.Window:

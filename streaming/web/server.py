@@ -27,7 +27,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from streaming.published.records import STALE_S, duration
-from streaming.published.wire_text import readable
+from streaming.published.wire_text import shown_name
 from streaming.traces.trace_events import trace_events
 from streaming.web.detail_views import Details
 from streaming.web.group_view import GroupPage, group_by_id, link_to_row, rebalance_by_row
@@ -218,7 +218,7 @@ class Page:
             events = events_of_line(past.events, row)
         if not events:
             return self.message(404, "Not here", "The page does not know this event any more: it keeps the newest of each group.")
-        return await self._decoded(of_events(events), readable(past.key[1]), link_to_row(past.id, events), "")
+        return await self._decoded(of_events(events), shown_name(past.key[1]), link_to_row(past.id, events), "")
 
     async def _decoded(self, wanted: list[Wanted], about: str, back: str, summary: str) -> Response:
         if self._frames is None:

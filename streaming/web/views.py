@@ -20,7 +20,7 @@ from coordinator_model.wording import counted
 from streaming.published import sentences
 from streaming.published.page_state import rounded
 from streaming.published.records import REBALANCING, Json, duration, member_name, seconds, trouble
-from streaming.published.wire_text import readable
+from streaming.published.wire_text import readable, shown_name
 from streaming.web import drawing
 from streaming.web.from_events import record_of
 from streaming.web.recording import cost_of, cost_text, stretch_of
@@ -138,7 +138,7 @@ class Overview:
             lists={"groups": {past.id: self._row(past, findings.get(past.key, []), now_s, several=several) for past in chosen}},
             fixed={
                 "query": {name: query.get(name, "") for name in ("text", "state", "severity", "cluster")},
-                "clusters": [(cluster, readable(cluster)) for cluster in clusters],
+                "clusters": [(cluster, shown_name(cluster)) for cluster in clusters],
                 "states": list(sentences.STATE_WORDS.items()),
                 "severities": [one.value for one in reversed(Severity)],
                 "base_s": self._base_s,
@@ -156,7 +156,7 @@ class Overview:
             row = self._rendered(past, findings, now_s, several=several)
         except Exception:  # one record of another program must not hide all other groups
             _log.exception("the row of group %r cannot be made", past.key[1])
-            row = self._render("_broken_row.html", past=past, name=readable(past.key[1]))
+            row = self._render("_broken_row.html", past=past, name=shown_name(past.key[1]))
         self._rows[past.key] = (version, row)
         return row
 
@@ -170,8 +170,8 @@ class Overview:
         return self._render(
             "_group_row.html",
             past=past,
-            cluster=readable(past.key[0]) if several else "",
-            name=readable(past.key[1]),
+            cluster=shown_name(past.key[0]) if several else "",
+            name=shown_name(past.key[1]),
             now=summary(past),
             lag=None if past.lag is None else sentences.count(rounded(past.lag["lag"])),
             cost=cost_text(past) if self._state.is_recorded else "",
@@ -198,7 +198,7 @@ class _Wanted:
 
     def __call__(self, past: GroupPast, findings: list[Json]) -> bool:
         cluster, name = past.key
-        if self._text and self._text not in name.casefold() and self._text not in readable(name).casefold():
+        if self._text and self._text not in name.casefold() and self._text not in shown_name(name).casefold():
             return False
         if self._cluster and cluster != self._cluster:
             return False

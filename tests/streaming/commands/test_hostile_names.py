@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import json
+import logging
 import re
 from pathlib import Path
 
 import pytest
+import requests
 from typer.testing import CliRunner
 
+import streaming
 from coordinator_model.wire.recording import MAGIC, pack_record
+from streaming import logs
 from streaming.cli import app
-from streaming.commands import decode, output, run, tap, verify, view
+from streaming.commands import decode, notify, output, run, tap, verify, view
+from streaming.commands.top import TopicsShown
+from streaming.config.notify import Stdout
+from streaming.demo import view as demo_view
+from streaming.demo.scenarios import HEALTHY_GROUP, TROUBLES
+from streaming.demo.screen_state import ScreenState
+from streaming.demo.verdicts import Truth
+from streaming.kafka import mirror_topic as kafka_mirror_topic
+from streaming.kafka.connection import ConnectionProblem, UnreachableError
 from streaming.kafka.record import Record
-from streaming.published.wire_text import visible
+from streaming.notify.dispatcher import in_words
+from streaming.notify.http import Accepted
+from streaming.notify.notification import Event, Links, Notification
+from streaming.notify.webhook import StdoutChannel
+from streaming.published.page_state import PageState
+from streaming.published.taking import take_line
+from streaming.published.wire_text import shown_name, visible
 from streaming.replay.verify import Answers
 from streaming.sinks.findings import News
+from streaming.terminal.live_view import LiveView
+from streaming.terminal.screen import Screen
 from tests.coordinator_model.classic import settled, zombie
 from tests.coordinator_model.conversation import Conversation
+from tests.streaming.web.conftest import served
 
 HOSTILE = "x\x1b]0;t\x07\x1b[2J\x9b2J\r\nerror: y\u2028\x85\u202e\u2066[red]"
 """Escape sequences of both widths, what ends a line, and what turns its direction."""
@@ -29,7 +52,7 @@ OWN = re.compile(r"\x1b\[[0-9;]*m|\u2007")
 def assert_harmless(text: str, *, names: bool = True) -> None:
     plain = OWN.sub("", text)
     assert [each for each in plain if not each.isprintable() and each != "\n"] == []
-    assert not any(line.startswith("error: y") for line in plain.splitlines())
+    assert [line for line in plain.splitlines() if line.startswith("error: y")] == []
     assert not names or "u001b" in plain
 
 
@@ -209,3 +232,158 @@ def test_progress_and_whatever_else_a_console_shows(capsys):
     with console.status(HOSTILE.replace("\n", "")):
         pass
     assert_harmless(capsys.readouterr().out)
+
+
+def test_top(talk, groups, capsys):
+    state = PageState(clock=lambda: talk.now_us / 1e6)
+    for content in groups:
+        state.group((content["cluster"], content["group"]), content)
+    for each in talk.findings:
+        state.finding(each.id, each.as_json())
+    state.read_to_the_end()
+    live, console = LiveView(state, TopicsShown(HOSTILE)), output.stdout(soft_wrap=False)
+    for key in ("", "enter", "escape", "f"):
+        live.press(key)
+        console.print(Screen(live, talk.now_us / 1e6), height=24, end="")
+    assert_harmless(capsys.readouterr().out)
+
+
+def test_the_demo(talk, groups, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")  # words as long as these names are cut anywhere
+    screen_state = ScreenState()
+    screen_state.note(HOSTILE)
+    screen_state.group_read({**groups[0], "group": HEALTHY_GROUP})
+    screen_state.finding_read(talk.findings[-1].as_json(), talk.now_us)
+    console, log = output.stdout(soft_wrap=False), demo_view.Log(output.stdout())
+    line = demo_view.standing(TROUBLES[0], Truth(fact_us=1), screen_state.observations(), began=True, ended=True)
+    screen = demo_view.DemoScreen(console, screen_state, lambda: [line], page="http://localhost/", began_us=1, duration_s=60)
+    console.print(screen)
+    console.print(demo_view.summary(demo_view.outcome([line], screen_state, 1.0), 160))
+    log.note(screen_state.notes()[0])
+    log.observation(screen_state.observations()[0], None)
+    assert_harmless(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mirror", "--pcap", f"{HOSTILE}.pcap", "--bootstrap-server", HOSTILE),
+        ("mirror", "--request-log", HOSTILE, "--bootstrap-server", "nowhere:1", "--topic", HOSTILE),
+        ("record", HOSTILE, "--bootstrap-server", HOSTILE),
+        ("tap", "--listen", HOSTILE, "--bootstrap-server", HOSTILE),
+        ("run", "--config", HOSTILE),
+        ("topics", "--config", HOSTILE),
+        ("config", "check", HOSTILE),
+        ("notify", "--config", HOSTILE),
+        ("web", "--file", HOSTILE),
+        ("web", "--file", HOSTILE, "--listen", HOSTILE),
+        ("verify", "--bootstrap-server", "nowhere:1", "--config", HOSTILE),
+        ("checkpoint", HOSTILE),
+        ("rules", HOSTILE),
+        ("protocol", HOSTILE),
+        (HOSTILE,),
+    ],
+    ids=lambda words: words[0] if words[0] != HOSTILE else "no such command",
+)
+def test_an_argument_that_is_wrong(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(kafka_mirror_topic, "reach", unreachable)
+    result = invoke(*words)
+    assert result.exit_code != 0
+    assert_harmless(result.output, names=False)
+
+
+def unreachable(*_):
+    raise UnreachableError(ConnectionProblem.ABSENT, HOSTILE)
+
+
+def test_what_is_sent_to_a_terminal(talk, capfdbinary):
+    notice = Notification(Event.OPEN, talk.findings[-1].as_json())
+    notify._Screen().say(in_words(notice))
+    sent = io.BytesIO()
+    channel = StdoutChannel(Stdout(), links=Links(), stream=sent)
+    assert notify._DryChannel(channel).send(channel.only(notice, 1.0)) == Accepted()
+    assert channel.send(channel.only(notice, 1.0)) == Accepted()
+    captured = capfdbinary.readouterr()
+    for written in (captured.out, captured.err, sent.getvalue()):
+        assert_harmless(written.decode(), names=False)
+
+
+def test_what_libraries_log(capsys, tmp_path):
+    file = tmp_path / "log"
+    logs.log_to_terminal("%(message)s")
+    record = logging.LogRecord("x", logging.WARNING, "x", 1, "of %s", (HOSTILE,), None)
+    logging.lastResort.handle(record)
+    with pytest.raises(KeyError) as raised:
+        {}[HOSTILE]
+    failed = logging.LogRecord("x", logging.ERROR, "x", 1, HOSTILE, None, raised._excinfo)
+    logging.lastResort.handle(failed)
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert_harmless(said)
+    root = logging.getLogger()
+    before = root.handlers[:]
+    logs.log_to(file)
+    (handler,) = set(root.handlers) - set(before)
+    try:
+        handler.handle(record)
+        handler.handle(failed)
+    finally:
+        handler.close()
+        root.removeHandler(handler)
+    assert_harmless(file.read_text())
+
+
+def test_the_page(talk, groups, published):
+    state = PageState(clock=lambda: talk.now_us / 1e6)
+    for content in groups:
+        state.group((content["cluster"], content["group"]), content)
+    for line in published.read_text().splitlines():
+        take_line(state, line)
+    for each in talk.findings:
+        state.finding(each.id, each.as_json())
+    state.read_to_the_end()
+    with served(state) as (address, _):
+        for path in (
+            "/",
+            "/sight",
+            *(f"/groups/{past.id}" for past in state.groups.values()),
+            *(f"/findings/{id_}" for id_ in state.findings),
+        ):
+            assert_harmless(requests.get(f"{address}{path}", timeout=10).text)
+
+
+def test_a_name_that_ends_in_a_blank_is_quoted(talk):
+    assert [shown_name(name) for name in ("orders", "orders ", " a b")] == ["orders", '"orders "', '" a b"']
+
+
+PRINTS = {"print", "Console", "logging.StreamHandler", "logging.basicConfig", "typer.echo", "click.echo"}
+"""Calls that write to a terminal."""
+
+STREAMS = {f"sys.{stream}.{way}" for stream in ("stdout", "stderr") for way in ("write", "writelines", "buffer")}
+
+ONE_PLACE = {
+    "streaming.commands.output": "where consoles are made",
+    "streaming.logs": "where logs are",
+    "streaming.commands.docs": "a developer's",
+    "streaming.metrics.table": "a developer's",
+    "streaming.spark.jvm": "of the set-up, before any name came from anywhere",
+    "streaming.cli": "the version alone",
+    "streaming.demo.consumer": "JSON in ASCII, for the demo",
+    "streaming.commands.report": "a report, whose form is made harmless",
+    "streaming.notify.webhook": "JSON in ASCII",
+    "streaming.watch.lines": "JSON, each line made harmless",
+}
+
+
+def test_nothing_is_printed_past_the_one_place():
+    found = {}
+    root = Path(streaming.__file__).parent
+    for file in root.rglob("*.py"):
+        calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call | ast.Attribute)]
+        names = {ast.unparse(node.func) for node in calls if isinstance(node, ast.Call)}
+        streams = {ast.unparse(node) for node in calls if isinstance(node, ast.Attribute)} & STREAMS
+        if names & PRINTS or streams:
+            found[".".join(["streaming", *file.relative_to(root).with_suffix("").parts])] = sorted((names & PRINTS) | streams)
+    assert {module: how for module, how in found.items() if module not in ONE_PLACE} == {}
+    assert ONE_PLACE.keys() - found.keys() == set()
