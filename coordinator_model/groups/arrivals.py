@@ -61,6 +61,9 @@ class Stage(IntEnum):
     BEGINS = 5
 
 
+STAGES: Final = tuple(stage.name.lower() for stage in Stage)
+"""As published."""
+
 WORDS: Final = {
     Stage.LOOKS: "looks for its coordinator",
     Stage.REACHES: "was named its coordinator, and has not asked it to join",

@@ -27,6 +27,7 @@ from streaming.published.finding_json import from_json
 from streaming.published.records import (
     STALE_S,
     Json,
+    arrivals_of,
     duration,
     event_of,
     finding_of,
@@ -41,6 +42,7 @@ from streaming.published.sentences import lag_facts
 from streaming.published.wire_text import harmless, shown_name
 from streaming.replay.report import print_finding
 from streaming.terminal.tables import (
+    arrivals_table,
     findings_table,
     group_facts,
     group_line,
@@ -314,6 +316,8 @@ def _warn_if_stale(written_s: float, topic: str) -> None:
 
 def _print_group(console: Console, known: Json, lag: Json | None, now_s: float) -> None:
     console.print(group_line(known, now_s))
+    if arrivals_of(known):
+        console.print(arrivals_table(known))
     for title, value in (*group_facts(known), *lag_facts(lag)):
         console.print(Text.assemble((f"  {title:<14}", "dim"), value))
     if known["members"]:

@@ -294,6 +294,8 @@ class _Scrape:
             self._add("rebalance_group_reconciling_members", members, *where, _label(state))
         if group.member_states:
             self._add("rebalance_group_partitions_to_give_up", group.to_give_up, *where)
+        for stage, clients in group.arrivals:
+            self._add("rebalance_group_arriving_clients", clients, *where, stage)
         for cause, count in group.causes:
             self._add("rebalance_group_rebalances_total", count, *where, _label(cause))
         for cause, member_s, unheld_s in group.costs:

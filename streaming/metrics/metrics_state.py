@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from coordinator_model.counters import BUCKETS_S
 from coordinator_model.finding import Status
+from coordinator_model.groups.arrivals import STAGES
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.epochs.view import MEMBER_STATES
 from streaming.published.finding_json import microseconds
@@ -50,6 +51,7 @@ class Group(NamedTuple):
     members: int
     member_states: tuple[tuple[str, int], ...]  #: of a group with epochs: how far in the reconciliation → members
     to_give_up: int  #: partitions of a group with epochs
+    arrivals: tuple[tuple[str, int], ...]  #: stage on the way to consuming → clients that stand there
     generation: int | None
     incarnation: int
     causes: tuple[tuple[str, int], ...]
@@ -295,6 +297,7 @@ def _group(content: dict[str, Any]) -> Group:
         content["coordinator"] or "",
         len(content["members"]),
         *_reconciliation(content["group_type"], content["members"]),
+        _arrivals(content.get("arrivals", [])),
         content["generation"],
         content["incarnation"],
         tuple(content["rebalances"].items()),
@@ -316,6 +319,11 @@ def _reconciliation(kind: str, members: list[dict[str, Any]]) -> tuple[tuple[tup
         return (), 0
     states = Counter(member["state"] for member in members)
     return tuple((state, states[state]) for state in MEMBER_STATES), sum(member["gives_up"] for member in members)
+
+
+def _arrivals(clients: list[dict[str, Any]]) -> tuple[tuple[str, int], ...]:
+    stages = Counter(client["stage"] for client in clients)
+    return tuple((stage, stages[stage]) for stage in STAGES)
 
 
 def _phase(content: dict[str, int] | None) -> tuple[int, float]:

@@ -48,6 +48,13 @@ METRICS: Final[tuple[Metric, ...]] = (
         _GROUP,
         "Members, as far as known.",
     ),
+    Metric(
+        "rebalance_group_arriving_clients",
+        "gauge",
+        (*_GROUP, "stage"),
+        "Clients that do not consume yet, by the stage at which they stand: looks (for the coordinator), reaches (the coordinator named), "
+        "joins (asks to), holds (a member without partitions), begins (reads where to begin).",
+    ),
     Metric("rebalance_group_generation", "gauge", _GROUP, "Newest generation or epoch; absent while it is not known."),
     Metric(
         "rebalance_group_reconciling_members",

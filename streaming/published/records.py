@@ -143,6 +143,11 @@ def member_name(member: Json) -> str:
     return str(member["instance_id"] or member["client_id"] or member["member_id"])
 
 
+def arrivals_of(known: Json) -> list[Json]:
+    """Return the clients of a group that have not arrived; none of a record that an older monitor wrote."""
+    return list(known.get("arrivals", ()))
+
+
 def name_of(one: NamedMember | GroupEvent) -> str | None:
     """Return the same of a member in a record, or of an event about one; None without any."""
     names = (getattr(one, name, None) for name in ("instance_id", "client_id", "member_id"))

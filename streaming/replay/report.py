@@ -14,6 +14,7 @@ from rich.text import Text
 from coordinator_model.finding import Finding, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.wording import counted
+from streaming.published.records import arrivals_of
 from streaming.published.wire_text import shown_name, visible
 from streaming.replay.timeline import HistoryLine, number_name, severity_text
 
@@ -43,11 +44,13 @@ class ReplayReport:
         self._findings: dict[str, Finding] = {}
         self._findings_left_out = 0
         self._states: dict[str, Text] = {}
+        self._arrivals: dict[str, list[Text]] = {}
 
     def state(self, group: GroupView) -> None:
         """Keep the state of a group at the end."""
         if group.content is not None:
             self._states[group.group] = _state(group.content)
+            self._arrivals[group.group] = [_arrival(client) for client in arrivals_of(group.content)]
 
     def line(self, line: HistoryLine) -> None:
         """Keep a line."""
@@ -69,6 +72,8 @@ class ReplayReport:
             console.print(Text(shown_name(group) or "the capture", "bold"), soft_wrap=True)
             if group in self._states:
                 console.print(Text.assemble("  ", self._states[group]), soft_wrap=True)
+            for client in self._arrivals.get(group, ()):
+                console.print(Text.assemble("  ", client), soft_wrap=True)
             if group in self._left_out:
                 console.print(Text(f"  {self._left_out[group]:,} earlier lines are left out", "dim"), soft_wrap=True)
             day = ""
@@ -95,6 +100,12 @@ def _state(known: dict[str, Any]) -> Text:
     return Text.assemble(
         (known["state"], STATE_COLOURS.get(known["state"], "")), visible("".join(f", {fact}" for fact in facts if fact))
     )
+
+
+def _arrival(client: dict[str, Any]) -> Text:
+    """Return where a client stands on its way to consuming, as a line."""
+    name = client["instance_id"] or client["client_id"] or "a client without a client id"
+    return Text(visible(f"{name} at {client['client_address']} {client['text']}"), "yellow" if client["refused"] else "")
 
 
 def print_line(console: Console, line: HistoryLine) -> None:

@@ -20,6 +20,7 @@ from streaming.published.records import (
     STALE_S,
     Json,
     RebalanceLag,
+    arrivals_of,
     duration,
     is_open,
     lag_of_rebalance,
@@ -136,6 +137,11 @@ class GroupReport:
         return f"{group or '(no name)'} of {cluster}" if self.several_clusters else group or "(no name)"
 
     @property
+    def arrivals(self) -> list[Json]:
+        """Return the clients that had not arrived in the end, those first that stood at the earliest stage."""
+        return arrivals_of(self.past.content or {})
+
+    @property
     def most_by(self) -> str:
         """Return the cause that cost most; empty if that is not known."""
         return next((cause for cause, lost in self.causes.items() if lost.member_seconds is not None), "")
@@ -174,6 +180,7 @@ class GroupReport:
             **self.lost.as_json(),
             "causes": [{"cause": cause, **lost.as_json()} for cause, lost in self.causes.items()],
             "waited_for": [asdict(one) for one in self.waited_for],
+            "arrivals": self.arrivals,
             "lag": None if self.past.lag is None else self.past.lag["lag"],
             "findings": self.findings,
             "advice": [

@@ -125,6 +125,11 @@ def _group(group: GroupReport, times: tuple[float, float]) -> Iterator[str]:
     if facts:
         yield ", ".join(f"{title}: {_text(str(value))}" for title, value in facts.items())
         yield ""
+    for client in group.arrivals:
+        name = client["instance_id"] or client["client_id"] or "a client without a client id"
+        yield f"- **{_text(name)}** at {client['client_address']} {_text(client['text'])}"
+    if group.arrivals:
+        yield ""
     if group.causes:
         yield from _causes(group.causes, by_cause((one.event for one in group.rebalances), *times, _STEPS))
         yield ""

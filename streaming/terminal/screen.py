@@ -20,11 +20,12 @@ from coordinator_model.events import RECONCILING, State
 from coordinator_model.finding import Severity
 from streaming.published import sentences
 from streaming.published.finding_json import from_json
-from streaming.published.records import Json, duration, is_open
+from streaming.published.records import Json, arrivals_of, duration, is_open
 from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
 from streaming.terminal.live_view import LiveView, View
 from streaming.terminal.tables import (
+    arrivals_table,
     clock,
     group_facts,
     group_line,
@@ -180,6 +181,9 @@ class Screen:
         sentence = _sentence(known, self._now_s)
         if sentence:
             yield Text.assemble(sentence, style="bold yellow" if known["waits_for"] else "")
+        if arrivals_of(known):
+            yield Text()
+            yield arrivals_table(known)
         for finding in map(from_json, self._findings_of(known)):
             facts = dict(finding_facts(finding))
             facts.pop("who", None)  # the summary names it

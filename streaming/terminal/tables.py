@@ -19,7 +19,7 @@ from rich.text import Text
 from coordinator_model.events import RebalanceFinished, State
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.data import CLASSIC
-from streaming.published.records import Json, RebalanceLag, duration, is_open, member_name, name_of, seconds
+from streaming.published.records import Json, RebalanceLag, arrivals_of, duration, is_open, member_name, name_of, seconds
 from streaming.published.sentences import awaited, held_up, held_up_by, milliseconds
 from streaming.published.wire_text import shown_name, visible
 from streaming.replay.report import STATE_COLOURS
@@ -201,6 +201,19 @@ def members_table(known: Json, width: int = WIDE) -> Table:
             "software": Text(member["client_software"] or "", overflow="fold"),
             "state": Text(member["state"], "yellow" if waited_for else ""),
             "last frame": Text(f"{member.get('last_frame') or 'a frame'} at {clock(seconds(last_at))}" if last_at else ""),
+        }
+        _add_row(table, cells)
+    return table
+
+
+def arrivals_table(known: Json) -> Table:
+    """Return the clients that have not arrived, each with where it stands on its way to consuming."""
+    table = _table("not consuming", "address", "stands at")
+    for client in arrivals_of(known):
+        cells = {
+            "not consuming": Text(member_name(client), "bold", overflow="fold"),
+            "address": Text(client["client_address"] or ""),
+            "stands at": Text(client["text"], "yellow" if client["refused"] else "", overflow="fold"),
         }
         _add_row(table, cells)
     return table

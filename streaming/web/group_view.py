@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.advice import advise
 from streaming.published import sentences
 from streaming.published.page_state import KEPT_S
-from streaming.published.records import Json, is_open, lag_of_rebalance, moment, name_of
+from streaming.published.records import Json, arrivals_of, is_open, lag_of_rebalance, moment, name_of
 from streaming.published.wire_text import shown_name
 from streaming.web import drawing
 from streaming.web.costs import STEPS, by_cause
@@ -116,6 +116,7 @@ class GroupPage:
                     said=(state.is_recorded and cost_text(past)) or rebalances_within(past, now_s, stretch.span_s),
                     lag=sentences.lag_facts(past.lag),
                 ),
+                "arrivals": self._render("_arrivals.html", arrivals=arrivals_of(content or {})),
                 "lane-names": self._render("_lane_names.html", names=picture.names, id="lane-names"),
                 "lane-axis": self._render("_lane_axis.html", picture=picture, id="lane-axis"),
                 "lane-group": self._render(
