@@ -12,10 +12,12 @@ from typing import Any, Final
 from coordinator_model.finding import Evidence, Finding
 from coordinator_model.group_store import GroupStore
 from coordinator_model.groups.arrivals import PASSING, REPORTED_ELSEWHERE
+from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.epochs.heartbeat import refused_by_type
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.migration import carry_over, kind_shown, may_convert
+from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.requests import client_of, exchange_of
 from coordinator_model.rule_engine import RuleEngine
 from coordinator_model.scheduler import GroupKey
@@ -55,6 +57,9 @@ class Admissions:
             if shows is None:
                 return False
             self._waiting[record.connection, record.exchange] = record
+            if held == CLASSIC and body.member_epoch == JOIN_EPOCH:
+                self._groups.opened(key)[0].effects.note_conversion(_exchange_of(record, body))
+                self._groups.changed(key, record.at_us)
             if len(self._waiting) > _KEPT:
                 del self._waiting[next(iter(self._waiting))]
             return True
@@ -102,8 +107,7 @@ class Admissions:
 
     def _refused(self, asked: MirrorRecord, record: MirrorRecord, key: GroupKey, body: Any) -> Iterator[Finding]:
         asked_body = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
-        exchange = exchange_of(asked, client_of(asked))
-        read_heartbeat(exchange, asked_body)
+        exchange = _exchange_of(asked, asked_body)
         exchange.res_us, exchange.response_offset, exchange.error = record.at_us, record.offset, body.error_code
         group, open_findings = self._groups.touched(key, record.at_us)
         group.arrivals.refused(group, exchange, body)
@@ -121,6 +125,12 @@ class Admissions:
         """Forget the heartbeats of a connection that ended."""
         for key in [key for key in self._waiting if key[0] == connection]:
             del self._waiting[key]
+
+
+def _exchange_of(asked: MirrorRecord, body: Any) -> Exchange:
+    exchange = exchange_of(asked, client_of(asked))
+    read_heartbeat(exchange, body)
+    return exchange
 
 
 def _taken_for(held: str, asked: MirrorRecord, body: Any) -> str | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import chain
 from typing import Final, NamedTuple
 
 from coordinator_model.groups.records import AnyMember, Exchange, LeaveFacts
@@ -37,6 +38,7 @@ class Does(StrEnum):
     JOINS = "joins"  #: its sender becomes a member, in the place of another one with its instance id
     LEAVES = "leaves"  #: the members that it names are none any more, or are away
     GOES_ON = "goes on"  #: its sender gets another epoch or other partitions, or gives some up
+    CONVERTS = "converts"  #: the group may become one of another type, even if it does not stay one
     ANYTHING = "anything"  #: of effects that were too many to keep
 
 
@@ -77,19 +79,28 @@ class PendingEffects(Stored):
 
     def note(self, exchange: Exchange, until_us: int, *, lost_us: int = 0) -> None:
         """Note that a request may have taken effect until then."""
-        added = tuple(one._replace(until_us=until_us, lost_us=lost_us) for one in effects_of(exchange))
-        if not added:
-            return
-        known = (*(one for one in self.known if one.until_us + KEPT_US > until_us), *added)
+        self._keep(tuple(one._replace(until_us=until_us, lost_us=lost_us) for one in effects_of(exchange)), until_us)
+
+    def _keep(self, added: tuple[PendingEffect, ...], now_us: int) -> None:
+        known = (*(one for one in self.known if one.until_us + KEPT_US > now_us), *added)
         if len(known) > KEPT:
             dropped, known = known[: len(known) - KEPT // 2], known[len(known) - KEPT // 2 :]
-            known = (PendingEffect(Does.ANYTHING, "", None, 0, max(one.until_us for one in dropped), lost_us), *known)
+            until_us, lost_us = max(one.until_us for one in dropped), max(one.lost_us for one in dropped)
+            known = (PendingEffect(Does.ANYTHING, "", None, 0, until_us, lost_us), *known)
         self.known = known
-        self.unanswered = self.unanswered or bool(lost_us)
+        self.unanswered = any(one.lost_us for one in known)
 
     def note_lost(self, exchange: Exchange, at_us: int) -> None:
         """Note that no answer to a request will come."""
         self.note(exchange, at_us + ACTS_WITHIN_US, lost_us=at_us)
+
+    def note_conversion(self, exchange: Exchange) -> None:
+        """Note a join of another protocol than the group's, before it is answered."""
+        asked_us = exchange.inv_us
+        effect = PendingEffect(
+            Does.CONVERTS, exchange.member_id, exchange.instance_id, asked_us, asked_us + ACTS_WITHIN_US, asked_us
+        )
+        self._keep((effect,), asked_us)
 
     def note_overlap(self, exchange: Exchange, open_: Iterable[Exchange]) -> None:
         """Note a success whose order is not known among the requests that concern the same member or instance id."""
@@ -107,14 +118,20 @@ class PendingEffects(Stored):
             )
             self.unanswered = any(one.lost_us for one in self.known)
 
+    def may_act_since(self, since_us: int) -> bool:
+        """Return True if a request that has no answer to wait for may have taken effect since then."""
+        return any(one.until_us >= since_us for one in self.known)
+
     def possible(self, exchange: Exchange, open_: Iterable[Exchange], since_us: int) -> Iterator[PendingEffect]:
         """Yield what may have happened since a time, while the coordinator acted on an exchange or before.
 
         :param open_: the requests that are open, whether this one is among them or not.
         """
-        for other in open_:
-            if other.key != exchange.key:
-                yield from effects_of(other)
+        yield from self.since(since_us, (other for other in open_ if other.key != exchange.key))
+
+    def since(self, since_us: int, open_: Iterable[Exchange]) -> Iterator[PendingEffect]:
+        """Yield what may have happened since a time, open requests included."""
+        yield from chain.from_iterable(map(effects_of, open_))
         yield from (one for one in self.known if one.until_us >= since_us)
 
 

@@ -136,6 +136,8 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
             line = self.connections[record.connection]
             line.outstanding -= 1
             line.last_response_us = record.at_us
+            self.effects.note_lost(exchange, record.at_us)
+            self.outcome_unknown(exchange)
         return exchange
 
     def count_error(self, api_key: int, error: int) -> None:
@@ -236,13 +238,17 @@ class Held(Protocol):
 
 
 def note_late(group: Group[Any], exchange: Exchange, at_us: int, body: Any = None) -> None:
-    """Note a request, or a response with its ``body``, if it came after newer frames and concerns membership."""
-    newest_us = group.last_record_us
-    if at_us >= newest_us or exchange.api_key not in _OF_MEMBERSHIP:
+    """Note a request, or a response with its ``body``, if it came after frames that may be newer, and concerns membership.
+
+    Where clocks differ, that may be so of a frame that is the newest by its own clock.
+    """
+    newest_us = group.last_record_us if at_us < group.last_record_us else at_us - 1
+    if at_us - group.settings.clock_skew_us >= newest_us or exchange.api_key not in _OF_MEMBERSHIP:
         return
     names = {exchange.member_id, exchange.instance_id, getattr(body, "member_id", None)}
     if isinstance(exchange.facts, LeaveFacts):
         names.update(*exchange.facts.members)
+        names.update(member.id for member in group.members.values() if member.instance_id in names - {None})
     since_us = newest_us - group.settings.late_us
     kept = (known for known in group.late_frames if known[2] >= since_us)
     group.late_frames = (*kept, *((name, at_us, newest_us) for name in sorted(filter(None, names))))[-_KEPT:]

@@ -334,7 +334,7 @@ def _unseen(group: ClassicGroup) -> Iterator[Due]:
     if len(group.generations) < 2 or any(group.waiting_joins()):
         return
     before, newest = group.generations[-2:]
-    if before.roster is None or newest.roster is None or group.abandoned_us >= before.proven_us:
+    if before.roster is None or newest.roster is None or group.effects.may_act_since(before.proven_us):
         return
     unseen = [id_ for id_, instance_id in newest.roster.items() if instance_id is None and _is_unseen(group, id_)]
     if not unseen:

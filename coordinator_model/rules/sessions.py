@@ -90,7 +90,7 @@ def T_01(group: ClassicGroup, thin: ThinMargin) -> Breach | None:
     )
 
 
-@rule("late survivor", ERROR, CONFIRMED, BROKER)
+@rule("late survivor", INFO, HEURISTIC, BROKER)
 def T_02(group: ClassicGroup, survived: Survived) -> Breach | None:
     """The coordinator's session timer does not work: dead members keep their partitions.
 
@@ -98,8 +98,8 @@ def T_02(group: ClassicGroup, survived: Survived) -> Breach | None:
         s and a tenth, no JoinGroup or SyncGroup of it waiting meanwhile, in one life of the coordinator.
     Expected: UNKNOWN_MEMBER_ID.
     Action: Report it with the frames and the coordinator's log.
-    False alarms: It is a heuristic warning unless another member was accepted after that session's end, half a second or more
-        before: a coordinator that loads the group again restarts all sessions, and one whose machine stood still ends them late.
+    False alarms: A coordinator that loads the group again restarts all sessions, and no frame need show it; one whose machine stood
+        still ends them late.
     """
     exchange, member, newest = survived.exchange, survived.member, group.newest_generation
     if newest is not None and newest.roster is not None and member.id not in newest.roster:
@@ -116,8 +116,6 @@ def T_02(group: ClassicGroup, survived: Survived) -> Breach | None:
         f"{api} accepted {seconds(exchange.silence_us)} after the last frame of the member, with nothing of it waiting",
         exchange_evidence(exchange),
         generation=exchange.generation if exchange.generation >= 0 else member.joined,
-        severity=None if survived.witnessed else WARNING,
-        certainty=None if survived.witnessed else HEURISTIC,
     )
 
 

@@ -41,7 +41,6 @@ class GroupData(Group[Member]):
     joins: tuple[int, int] = (0, 0)
     syncs: tuple[int, int] = (0, 0)
     deleted_us: int | None = None
-    abandoned_us: int = 0  #: when a connection last ended on which a JoinGroup or LeaveGroup waited, which may still act
     unconnected_us: int = 0  #: last time without any connected member, or without a coordinator: a restart then is not visible
 
     @property

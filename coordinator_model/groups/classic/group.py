@@ -46,7 +46,6 @@ from coordinator_model.groups.events import (
     Refused,
 )
 from coordinator_model.groups.evidence import response_evidence
-from coordinator_model.groups.protocol.classic import PREPARING
 from coordinator_model.groups.records import (
     REPLACEMENTS_KEPT,
     Exchange,
@@ -97,8 +96,7 @@ class ClassicGroup(GroupData):
         self.arrivals.closed(connection)
         for key in [key for key in self.open if key[0] == connection]:
             abandoned = self.open.pop(key)
-            if abandoned.api_key in PREPARING:
-                self.abandoned_us = at_us
+            self.effects.note_lost(abandoned, at_us)
             if abandoned.api_key == JOIN_GROUP and abandoned.gap_free:
                 abandoned.connection_closed_us = at_us
                 self.recurring.on_join_closed(abandoned, at_us)

@@ -34,6 +34,7 @@ from coordinator_model.groups.responses import assigns_partitions, error_codes, 
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
 from coordinator_model.wire import CONNECT
 from coordinator_model.wire.constants import (
+    COORDINATOR_MOVES,
     COORDINATOR_NOT_AVAILABLE,
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
@@ -107,6 +108,8 @@ def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Ev
         events += group.member_identity.recheck(group, exchange, body)
     if note_version(group.members, exchange, body):
         group.changed = True
+    if not (exchange.error_codes or {exchange.error}) & COORDINATOR_MOVES:
+        group.effects.at_work(exchange, group.settings.late_us)
     return events
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from coordinator_model.finding import Certainty, Evidence
 from coordinator_model.groups.coordinator_records import are_one
+from coordinator_model.groups.effects import Does
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.protocol.classic import TABLE, Condition, Sender
 from coordinator_model.groups.protocol.classic import Generation as Relation
@@ -477,9 +478,14 @@ def _reasons(positions: Positions, way: Way, error: int) -> tuple[Reason, ...]:
 
 
 def _not_unseen(positions: Positions, row: Row) -> tuple[Reason, ...]:
-    """Return why a row does not apply whose reason frames do not show. The upgrade of a group would be seen while a request is held."""
+    """Return why a row does not apply whose reason frames do not show.
+
+    The upgrade of a group would be seen while a request is held. One that is called off for its sender, as the group is full or its
+    pattern invalid, ends what is held all the same.
+    """
     if row.ends_hold and Condition.UPGRADED in row.conditions and positions.exchange.gap_free:
-        return (_NO_UPGRADE,)
+        possible = positions.group.possible(positions.exchange, positions.exchange.inv_us)
+        return () if any(effect.does is Does.CONVERTS for effect in possible) else (_NO_UPGRADE,)
     if row.senders and not any(positions.comes_from(sender, held=False) for sender in row.senders):
         return (_OTHER_REQUEST,)
     return ()

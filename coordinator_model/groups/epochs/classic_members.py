@@ -36,7 +36,9 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
         if exchange.api_key == JOIN_GROUP:
             return _joined(group, exchange, body)
         member = group.members.get(exchange.member_id)
-        if member is not None and member.classic:
+        if member is None:
+            _was_there(group, exchange)
+        elif member.classic:
             member.proven_us = member.accepted_us = exchange.res_us
             if exchange.api_key != JOIN_GROUP and member.rejoin_asked_us is not None:
                 member.rejoin_asked_us = None
@@ -45,6 +47,8 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
         group.changed = True
     member = group.members.get(exchange.member_id)
     if member is None:
+        if error == REBALANCE_IN_PROGRESS:
+            _was_there(group, exchange)
         return NOTHING
     if error == UNKNOWN_MEMBER_ID and member.classic and member.removed is None:
         group.remove(member, Removed.FENCED, exchange.res_us, epoch_response_evidence(exchange))
@@ -59,6 +63,19 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
     elif error == FENCED_INSTANCE_ID:
         return identity.refused(group, exchange, member)
     return NOTHING
+
+
+def _was_there(group: EpochGroupData, exchange: Exchange) -> None:
+    """Note a member that never joined this group: it was one of the classic group that was converted unseen."""
+    if exchange.member_id:
+        member = group.member_of(exchange)
+        member.classic, member.instance_id, member.epoch = True, exchange.instance_id, exchange.generation
+        member.proven_us = member.accepted_us = exchange.res_us
+        member.accepted_asked_us = exchange.inv_us
+        if exchange.instance_id is not None:
+            group.instances.setdefault(exchange.instance_id, member.id)
+        group.born_us = 0
+        group.changed = True
 
 
 def _joins_now(group: EpochGroupData, member: EpochMember) -> bool:

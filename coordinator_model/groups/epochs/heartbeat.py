@@ -237,7 +237,8 @@ def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlappe
     if asked == JOIN_EPOCH and not overlapped and sessions.begins_anew(group, exchange, epoch):
         events += sessions.begin_anew(group, exchange.res_us)
     known = group.members.get(exchange.member_id or body.member_id)
-    if asked == JOIN_EPOCH and epoch <= 2 and group.epoch is None and group.is_empty and exchange.gap_free:
+    begins = epoch <= 2 and group.epoch is None and group.is_empty and not group.conversions
+    if asked == JOIN_EPOCH and begins and exchange.gap_free:
         group.born_us = exchange.res_us
     member = group.member_of(exchange, exchange.member_id or body.member_id or "")
     kept = heartbeat_fields.kept_of(group, exchange, known if asked == JOIN_EPOCH else member)

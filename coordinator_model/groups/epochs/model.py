@@ -164,7 +164,6 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
     def abandon(self, record: MirrorRecord) -> Exchange | None:
         exchange = super().abandon(record)
         if exchange is not None:
-            self._lost(exchange, record.at_us)
             self.note_state(record.at_us)
         return exchange
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
+from tests.coordinator_model.classic import complete, live, settled, static_group
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.epoch_groups import alone, lives_on, newcomer, pair
 from tests.coordinator_model.epochs import Epochs, foo
@@ -378,3 +379,138 @@ def test_effects_that_are_too_many_to_keep_may_have_done_anything_until_members_
     talk.beats(b)
     talk.refused(b, 25)
     assert rules_of(talk) == ["E-18"]
+
+
+# ---------------------------------------------------------------------------------------------------- classic groups
+
+
+@pytest.mark.parametrize("how", ["an instance id alone", "a clock that is ahead", "captured 300 ms late", "no answer"])
+def test_T_03_allows_an_eviction_by_a_LeaveGroup_that_is_captured_late_or_elsewhere(how: str) -> None:
+    talk = Conversation(clock_skew_ms=200 if how == "a clock that is ahead" else 0)
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    live(talk, [a, b], 3)
+    admin = talk.client("admin")
+    if how == "no answer":
+        talk.ask(admin, leave_request(talk, b.member_id))
+        talk.close(admin)
+    talk.heartbeat(b, 25)
+    if how == "a clock that is ahead":
+        talk.wait(150)
+    else:
+        talk.now_us -= 300_000
+    if how != "no answer":
+        asked = talk.ask(admin, leave_request(talk, "", "i") if "alone" in how else leave_request(talk, b.member_id))
+        left(asked, talk, b.member_id, "i")
+    talk.now_us += 300_000
+    assert "T-03" not in rules_of(talk)
+
+
+def test_T_03_fires_again_once_the_coordinator_is_known_to_have_worked_through_what_had_no_answer() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    admin = talk.client("admin")
+    talk.ask(admin, leave_request(talk, "nobody"))
+    talk.close(admin)
+    live(talk, [a, b], 3)
+    talk.round([a, b], 4)
+    live(talk, [a, b], 3)
+    talk.heartbeat(b, 25)
+    assert rules_of(talk) == ["T-03"]
+
+
+def test_a_LeaveGroup_by_instance_of_a_classic_group_removes_who_held_it_when_it_was_handled() -> None:
+    talk = Conversation()
+    lead, one = static_group(talk)
+    live(talk, [lead, one], 2)
+    asked = talk.ask(talk.client("admin"), leave_request(talk, "", "i"))
+    two = talk.client("two")
+    two.instance_id = "i"
+    talk.joined(talk.ask_join(two), generation=3, leader=lead, roster=[], member_id="i-two")
+    left(asked, talk, "", "i")
+    assert [member["member_id"] for member in talk.group_json()["members"]] == [lead.member_id, "i-two"]
+
+
+def test_G_03_allows_a_generation_that_a_load_had_lost_to_be_given_again() -> None:
+    """No frame shows the load: the coordinator moves away and back between two heartbeats, and its connections stay."""
+    talk = Conversation()
+    a, b = settled(talk)
+    joins = [talk.ask_join(a), talk.ask_join(b)]
+    complete(talk, joins, 4, a, [a, b])
+    talk.heartbeat(b, 22)
+    joins = [talk.ask_join(a), talk.ask_join(b)]
+    complete(talk, joins, 4, a, [a, b])
+    talk.sync_all([a, b])
+    live(talk, [a, b], 2)
+    assert "G-03" not in rules_of(talk)
+
+
+def test_O_04_allows_offsets_set_after_a_LeaveGroup_whose_member_a_load_brings_back() -> None:
+    """The LeaveGroup is lost with the coordinator that handled it; no frame shows the load."""
+    talk = Conversation()
+    (a,) = settled(talk, ("a",))
+    live(talk, [a], 3)
+    left(talk.ask(talk.client("admin"), leave_request(talk, a.member_id)), talk, a.member_id)
+    talk.commit(talk.client("tool"), generation_id_or_member_epoch=-1, member_id="", group_instance_id=None)
+    talk.wait(100)
+    live(talk, [a], 20)
+    assert "O-04" not in rules_of(talk)
+
+
+def test_G_09_takes_no_version_of_another_broker_for_the_coordinators() -> None:
+    """Brokers up to 2.1 refuse a JoinGroup with generation 0."""
+    talk = Conversation()
+    old = {"version": 3}
+    a = talk.client("a")
+    asked = talk.ask(a, talk.join_request(a), **old)
+    talk.joined(asked, generation=1, leader=a, roster=[a], member_id="a-id")
+    talk.call(a, talk.sync_request(a, [a]), talk.synced(), version=2)
+    elsewhere = a.reconnected("2")
+    talk.heartbeat(elsewhere, 16)
+    c = talk.client("c")
+    reply = wire.JoinGroupResponse(error_code=23, generation_id=0, protocol_name="", leader="", member_id="")
+    talk.call(c, talk.join_request(c), reply, **old)
+    assert "G-09" not in rules_of(talk)
+
+
+@pytest.mark.parametrize("refused", ["before", "after"])
+@pytest.mark.parametrize("error", [81, 128])
+def test_P_07_allows_an_upgrade_that_is_called_off_to_end_what_is_held(error: int, refused: str) -> None:
+    """The group is converted and what it holds is answered, before the group is found to be full, or the pattern invalid."""
+    talk = Epochs()
+    clients = settled(talk)
+    asked = [talk.ask_join(client) for client in clients]
+    new = talk.member("new")
+    upgrade = talk.ask_beat(new, 0, **talk.join_fields())
+    refusal = wire.ConsumerGroupHeartbeatResponse(error_code=error)
+    if refused == "before":
+        talk.answer(upgrade, refusal)
+    for one in asked:
+        talk.refuse_join(one, 27)
+    if refused == "after":
+        talk.answer(upgrade, refusal)
+    assert "P-07" not in rules_of(talk)
+
+
+def test_P_07_fires_where_no_upgrade_ends_what_is_held() -> None:
+    talk = Epochs()
+    asked = [talk.ask_join(client) for client in settled(talk)]
+    for one in asked:
+        talk.refuse_join(one, 27)
+    assert "P-07" in rules_of(talk)
+
+
+def test_O_02_leaves_classic_members_alone_of_a_group_that_was_converted_after_a_load() -> None:
+    """It keeps its generation, 1, as its epoch, so that the first heartbeat answered shows epoch 2, as in a new group."""
+    talk = Epochs()
+    clients = settled(talk, generation=1)
+    for client in clients:
+        talk.heartbeat(client, 16)
+    clients = [client.reconnected("2") for client in clients]
+    new = talk.member("new", broker="2")
+    talk.joins(new, 2, {})
+    lives_on(talk, new, 2)
+    for client in clients:
+        talk.commits(client, epoch=1)
+    assert "O-02" not in rules_of(talk)

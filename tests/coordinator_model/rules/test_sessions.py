@@ -267,8 +267,7 @@ def test_T_02_fires_when_a_dead_session_is_accepted(talk: Conversation) -> None:
     talk.heartbeat(b)
     talk.settle()
     finding = talk.the("T-02")
-    assert finding.severity is Severity.ERROR
-    assert finding.blame is Blame.BROKER
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.INFO, Certainty.HEURISTIC, Blame.BROKER)
     assert finding.member_id == b.member_id
     assert "13.5 s" in finding.summary
 
@@ -318,30 +317,6 @@ def test_T_02_is_quiet_when_the_member_is_refused(talk: Conversation) -> None:
     talk.heartbeat(b, 25)
     talk.settle()
     assert talk.rules() == ["T-04"]
-
-
-def test_T_02_is_a_heuristic_warning_where_nobody_shows_that_the_coordinator_stayed(talk: Conversation) -> None:
-    (a,) = settled(talk, ("a",))
-    talk.wait(13_500)
-    talk.heartbeat(a)
-    talk.settle()
-    finding = talk.the("T-02")
-    assert finding.severity is Severity.WARNING
-    assert finding.certainty is Certainty.HEURISTIC
-
-
-@pytest.mark.parametrize("first", ["the member", "another"])
-def test_T_02_is_a_heuristic_warning_where_the_whole_machine_may_have_stood_still(talk: Conversation, first: str) -> None:
-    """Sessions of 6 s, nobody heard for 9.4 s, ticks in order: the first heartbeat was accepted before the timers ran."""
-    a, b = settled(talk)
-    talk.wait(13_500)
-    if first == "another":
-        talk.heartbeat(a)
-        talk.wait(400)
-    talk.heartbeat(b)
-    talk.settle()
-    found = [finding for finding in talk.findings if finding.rule == "T-02" and finding.member_id == b.member_id]
-    assert [(finding.severity, finding.certainty) for finding in found] == [(Severity.WARNING, Certainty.HEURISTIC)]
 
 
 def test_T_02_allows_a_join_parked_meanwhile_on_a_connection_that_ended(talk: Conversation) -> None:

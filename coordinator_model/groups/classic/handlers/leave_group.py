@@ -42,9 +42,10 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
         member = group.members.get(holder.member_id if holder is not None else id_)
         if group.issued.pop(id_, None) and _may_prepare(exchange, outcome) and group.generations:
             group.generations[-1].unsettled_us = group.generations[-1].unsettled_us or exchange.res_us
-        if outcome == NONE and member is not None:
+        if outcome == NONE and member is not None and (id_ or member.joined_us < exchange.inv_us):
             if member.removed != Removed.LEFT:
                 group.rebalances.on_left(group, exchange, member, reasons[index] if reasons else "")
+            group.effects.note(exchange, exchange.res_us)  # a load may bring the member back: not each leave is written at once
             group.remove(member, Removed.LEFT, exchange.res_us)
             if member.instance_id is not None:
                 group.instances.pop(member.instance_id, None)

@@ -52,7 +52,8 @@ def who_left_on(group: GroupData, connection: str) -> Member | None:
 def member_throughout(group: GroupData, commit: SimpleCommit) -> Member | None:
     """Return a member whose membership spans the commit: it joined before, and a later Heartbeat was accepted.
 
-    Member ids are never reused, so it was a member throughout, and the group was not empty.
+    Member ids are never reused, so it was a member throughout, and the group was not empty; unless it was asked to leave, and a load
+    that no frame shows has brought it back.
     """
     skew_us = group.settings.clock_skew_us
     for member, heartbeat_us in proven_heartbeats(group):
@@ -60,6 +61,7 @@ def member_throughout(group: GroupData, commit: SimpleCommit) -> Member | None:
             member.joined is not None
             and member.joined_us < commit.effective_us - skew_us
             and heartbeat_us > commit.res_us + skew_us
+            and not any(effect.may_end(member) for effect in group.effects.since(member.joined_us, group.open.values()))
         ):
             return member
     return None

@@ -23,6 +23,7 @@ from coordinator_model.groups.classic.trackers.identity_proofs import (
     proven_in,
     unused_ids,
 )
+from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import (
     Collided,
     Contradicted,
@@ -133,7 +134,8 @@ class MemberIdentity(Stored):
 
     def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
-        self.broker_version = self.broker_version.answered(api_key, exchange.api_version)
+        if is_coordinator(group, exchange.broker):
+            self.broker_version = self.broker_version.answered(api_key, exchange.api_version)
         if api_key == DELETE_GROUPS:
             if 0 in exchange.error_codes:
                 self.born_us = None
@@ -333,9 +335,9 @@ class MemberIdentity(Stored):
     def _suspect(self, group: GroupData, exchange: Exchange) -> None:
         """Note a refusal that a later success would show to be unlawful: at this generation, or of the same member."""
         newest = group.newest_generation
-        if newest is None:
-            return
         illegal = exchange.error == ILLEGAL_GENERATION
+        if newest is None or (illegal and not _is_written(group, newest, exchange)):
+            return
         by_others = judge(group, exchange, exchange.error, BrokerVersion(), later=Later(newest.generation, in_sync=not illegal))
         verdict = by_others or (
             None if illegal else judge(group, exchange, exchange.error, BrokerVersion(), later=Later(member=True))
@@ -445,3 +447,9 @@ class MemberIdentity(Stored):
             elif member is not None and member.instance_id is not None and member.actor.named == exchange.actor.named:
                 events.append(LeftByItself(exchange, member))
         return events
+
+
+def _is_written(group: GroupData, known: Generation, exchange: Exchange) -> bool:
+    """Return True if no load can have lost the generation before this request. One that is lost is given again later."""
+    surely_us = exchange.effective_us - group.settings.clock_skew_us
+    return known.sync_done_us is not None and known.sync_done_us < surely_us

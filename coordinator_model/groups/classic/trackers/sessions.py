@@ -11,7 +11,6 @@ from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.events import SLOW_US, Slow, Throttled
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.protocol.classic import PREPARING
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.stored import Stored
@@ -31,7 +30,6 @@ API_KEYS: Final = frozenset({FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROU
 
 SLOW_WINDOW_US: Final = 60_000_000
 SLOW_TIMES: Final = 3
-TIMERS_RUN_US: Final = 500_000  #: a broker looks every 200 ms which timers have run out
 USUAL_INTERVAL_US: Final = 3_000_000  #: default heartbeat.interval.ms, for a member whose own is not known
 LEFT_KEPT: Final = 8
 PAUSES_WINDOW_US: Final = 900_000_000
@@ -69,7 +67,6 @@ class Survived(NamedTuple):
 
     exchange: Exchange
     member: Member
-    witnessed: bool  #: another member was accepted after the session's end, so the coordinator stayed, and its timers ran
 
 
 class Evicted(NamedTuple):
@@ -148,7 +145,7 @@ class Sessions(Stored):
         if api_key == JOIN_GROUP and error == INVALID_SESSION_TIMEOUT:
             events += (SessionRefused(exchange),)
         if exchange.silence_us and exchange.gap_free and member is not None and proven_in(group, exchange):
-            events += (Survived(exchange, member, _was_at_work(group, exchange, member)),)
+            events += (Survived(exchange, member),)
         return events
 
     def on_disconnect(self, connection: str) -> None:
@@ -201,7 +198,7 @@ class Sessions(Stored):
         instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
         if instance is not None and instance.replacements and not instance.settled_us:
             return NOTHING  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
-        if group.abandoned_us >= newest.proven_us or any(waiting.api_key in PREPARING for waiting in group.open.values()):
+        if any(group.possible(exchange, newest.proven_us)):
             return NOTHING  # a join phase may have come and gone
         roster = [group.members.get(id_) for id_ in newest.roster]
         if not all(other is not None and other.last_frame for other in roster):
@@ -246,18 +243,6 @@ def _resubscribes(left: Left, exchange: Exchange) -> bool:
     assert isinstance(exchange.facts, JoinFacts)
     topics = exchange.facts.topics
     return bool(topics and left.topics) and topics != left.topics
-
-
-def _was_at_work(group: GroupData, exchange: Exchange, member: Member) -> bool:
-    """Return True if the coordinator accepted another member after this one's session ended, and had time since to end that session.
-
-    When a whole machine stands still, its timers fire late, and the first member accepted afterwards proves nothing.
-    """
-    ended_us = exchange.inv_us - exchange.silence_us + (member.session_timeout_ms or 0) * 1_000
-    return any(
-        other is not member and ended_us <= (other.proven_us or 0) <= exchange.inv_us - TIMERS_RUN_US
-        for other in group.members.values()
-    )
 
 
 def hung_up_since(group: GroupData, member: Member) -> int | None:
