@@ -16,7 +16,7 @@ from coordinator_model.releases import Release, first_release, new_in
 from coordinator_model.stored import Stored
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS
-from coordinator_model.wire.record import MirrorRecord
+from coordinator_model.wire.record import MirrorRecord, Unreached
 
 OLDEST: Final[Release] = (4, 0)
 """The first release with groups whose members have epochs."""
@@ -67,6 +67,17 @@ class PartitionCount(NamedTuple):
     partitions: int  #: 0 if there is no such topic any more
     since_us: int  #: since when it is known to have as many
 
+
+class FailedConnections(NamedTuple):
+    """Connections of one host to one address that failed in a row."""
+
+    refused: int
+    unanswered: int
+    first_us: int
+    last_us: int
+
+
+SAME_OUTAGE_US: Final = 60_000_000
 
 ADDRESSES_KEPT: Final = 1_000
 CLIENTS_KEPT: Final = 1_000
@@ -132,6 +143,21 @@ class ClusterFacts(Stored):
     _releases: dict[tuple[str, str], Release] = {}
     _topic_names: dict[tuple[str, str], str] = {}
     _partitions: dict[tuple[str, str], PartitionCount] = {}  #: by cluster and name of topic
+    _failed: dict[tuple[str, str, str], FailedConnections] = {}  #: by cluster, address of a broker and host of the client
+
+    def connections_failed(self, record: MirrorRecord, failed: Unreached) -> None:
+        """Take over that connections to a broker's address failed since the last such record of that host."""
+        where = record.cluster, record.broker, host_of(record.client_address)
+        known = self._failed.pop(where, None)
+        if known is None or record.at_us - known.last_us > SAME_OUTAGE_US:
+            known = FailedConnections(0, 0, failed.from_us, 0)
+        refused, unanswered = known.refused + failed.refused, known.unanswered + failed.unanswered
+        self._failed[where] = FailedConnections(refused, unanswered, known.first_us, record.at_us)
+        _limit(self._failed, ADDRESSES_KEPT)
+
+    def failed_connections(self, cluster: str, address: str, client_address: str) -> FailedConnections | None:
+        """Return the connections of a host to an address that failed, None if none is known."""
+        return self._failed.get((cluster, address, host_of(client_address)))
 
     def saw_versions(self, cluster: str, broker: str, frame: bytes, api_version: int) -> None:
         """Take over what an ApiVersions response shows. The newest counts: the broker may have been replaced by an older one."""

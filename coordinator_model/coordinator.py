@@ -29,7 +29,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.snapshots import PartitionState, SnapshotError, pack_partition, unpack_partition
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR
-from coordinator_model.wire.record import Kind, MirrorRecord, unpack_tick, unpack_topics
+from coordinator_model.wire.record import Kind, MirrorRecord, unpack_tick, unpack_topics, unpack_unreached
 from coordinator_model.wording import counted
 
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # bound once, since every frame uses them
@@ -126,6 +126,9 @@ class Coordinator:
                 names, partitions = unpack_topics(record.frame)
                 self._facts.learn_topics(record.cluster, names)
                 self._facts.learn_partitions(record.cluster, partitions, record.at_us)
+            elif kind is Kind.UNREACHED:
+                self._facts.connections_failed(record, unpack_unreached(record.frame))
+                self.groups.check_those_named(record.broker, record.at_us)
             elif kind is Kind.TICK:
                 self._ticked(record, found)
         self._current_offset = None

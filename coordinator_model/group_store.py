@@ -143,6 +143,12 @@ class GroupStore:
         self.unshown[key] = None
         self._scheduler.schedule(key, at_us + CHECK_DELAY_US)
 
+    def check_those_named(self, address: str, at_us: int) -> None:
+        """Let timer rules check the groups that have clients which were named this address as their coordinator's."""
+        for key in self:
+            if self.opened(key)[0].arrivals.are_named(address):
+                self.changed(key, at_us)
+
     def lose_coverage(self, key: GroupKey, at_us: int, reason: str) -> None:
         """Send a group back to learning, because frames of it are missing."""
         group, _ = self.opened(key)

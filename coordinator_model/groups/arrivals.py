@@ -207,6 +207,10 @@ class Arrivals(Stored):
             )
         ]
 
+    def are_named(self, address: str) -> bool:
+        """Return True if a client was named this address last, and has not asked to join."""
+        return any(known.address == address for known in self.clients.values())
+
     def closed(self, connection: str) -> None:
         """Note the end of a connection. A client that was not turned back has ended, or comes again on another."""
         for subject, known in list(self.clients.items()):

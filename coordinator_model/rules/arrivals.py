@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from coordinator_model.cluster_facts import FailedConnections
 from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame, Severity
 from coordinator_model.groups.arrivals import RUN_US, Arrival, Refusal, Stage
 from coordinator_model.groups.classic.assignment_checks import EXCLUSIVE_ASSIGNORS
@@ -45,8 +46,9 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client is named the address of its coordinator, cannot reach it, and looks for it again and again. It reads nothing.
 
     Condition: FindCoordinator named one address to a client at least five times over 20 s (standstill_ms), three times on its last
-        connection, with pauses of at most 30 s, and the client has sent nothing else of this group meanwhile. An error where the
-        group has no member.
+        connection, with pauses of at most 30 s, and the client has sent nothing else of this group meanwhile; or it was named the
+        address, and connections of its host to it have failed for 20 s, as packets or the tap show. An error where the group has no
+        member.
     Expected: A request to join on a connection to that address within a second.
     Action: Let advertised.listeners of the broker named, on the listener that the client uses, name an address that the client
         reaches: look at name resolution, firewalls, and container networks. Before a tap or a proxy, its address belongs there.
@@ -54,28 +56,43 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """
     patience_us = group.settings.standstill_ms * 1_000
     for subject, client in group.arrivals.standing(group.members):
-        if not _looks_in_vain(client) or client.last_us - client.lookups_us < patience_us:
+        if client.stage is not Stage.REACHES:
             continue
+        failed = group.facts.failed_connections(group.cluster, client.address, client.actor.address)
+        fails = failed is not None and failed.last_us > client.since_us and failed.last_us - failed.first_us >= patience_us
+        if not fails and not _looks_in_vain(client, patience_us):
+            continue
+        last_us = max(client.last_us, failed.last_us if failed is not None and fails else 0)
 
-        def describe(subject: str = subject, client: Arrival = client) -> Breach:
-            lasted = seconds(client.last_us - client.lookups_us)
+        def describe(subject: str = subject, client: Arrival = client, failed: FailedConnections | None = failed) -> Breach:
+            times = "once" if client.lookups == 1 else f"{client.lookups} times"
             there = counted(sum(1 for _ in group.present_members()), "member")
             others = f" {there} of the group reach theirs." if any(group.present_members()) else " Nobody consumes in this group."
             return Breach(
                 subject,
-                f"{begin(the_client(client.actor))} cannot reach the coordinator of group {group.name}: since {clock(client.lookups_us)}, "
-                f"{lasted}, it was named {client.address} {client.lookups} times, and asked nothing there.{others}"
+                f"{begin(the_client(client.actor))} cannot reach the coordinator of group {group.name}: it was named {client.address} "
+                f"{times} since {clock(client.since_us)}, and asked nothing there.{_connections(failed)}{others}"
                 f"",
-                f"{client.lookups} FindCoordinator answers that name {client.address} over {lasted}, and no request to join",
+                f"{counted(client.lookups, 'FindCoordinator answer')} naming {client.address}, and no request to join",
                 captured(client.frame),
                 actor=client.actor,
             )
 
-        yield Due(client.last_us, subject, _of_cost(group), describe, client.last_us + 2 * RUN_US)
+        yield Due(last_us, subject, _of_cost(group), describe, last_us + 2 * RUN_US)
 
 
-def _looks_in_vain(client: Arrival) -> bool:
-    return client.stage is Stage.REACHES and client.lookups >= _LOOKUPS and client.on_connection >= _ON_CONNECTION
+def _looks_in_vain(client: Arrival, patience_us: int) -> bool:
+    many = client.lookups >= _LOOKUPS and client.on_connection >= _ON_CONNECTION
+    return many and client.last_us - client.lookups_us >= patience_us
+
+
+def _connections(failed: FailedConnections | None) -> str:
+    """Return what was captured of connections to the address, as a sentence."""
+    if failed is None:
+        return ""
+    counts = ((failed.refused, "refused"), (failed.unanswered, "not answered"))
+    words = [f"{counted(count, 'connection')} {'was' if count == 1 else 'were'} {how}" for count, how in counts if count]
+    return f" {' and '.join(words)} there since {clock(failed.first_us)}."
 
 
 @timer_rule("never asks to join", INFO, HEURISTIC, CONFIG, matter=Matter.ARRIVAL, suppressed_by=("C-14", "M-15"))
@@ -91,7 +108,7 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         whose connections are not captured.
     """
     for subject, client in group.arrivals.standing(group.members):
-        if client.stage is not Stage.REACHES or client.actor.connection not in group.connections or _looks_in_vain(client):
+        if client.stage is not Stage.REACHES or client.actor.connection not in group.connections:
             continue
 
         def describe(subject: str = subject, client: Arrival = client) -> Breach:

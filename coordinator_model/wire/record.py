@@ -41,6 +41,7 @@ class Kind(StrEnum):
     GAP = "gap"  #: records were lost between capture and topic; the value is a :class:`Loss`
     TOPICS = "topics"  #: names of topics and numbers of their partitions, see :func:`pack_topics`
     EXPIRED = "expired"  #: a broker's own log records that the coordinator ended a session; the value is the member's id
+    UNREACHED = "unreached"  #: a client's connections to a broker's address fail; the value is :class:`Unreached`
     OTHER = "other"  #: of a kind that a newer capturer writes; it is skipped
 
     @classmethod
@@ -115,6 +116,14 @@ class Cause(IntEnum):
     DROPPED = 6  #: packets came faster than the capturer could read them
     NOT_RUNNING = 7  #: the capture did not run, or its interface was away
     SET_BACK = 8  #: nothing is missing: times in a log without zones go back, since its clock was set back
+
+
+class Unreached(NamedTuple):
+    """Connections of one host to one address that failed: the value of an ``unreached`` record, whose broker is that address."""
+
+    refused: int  #: connections answered with a reset, or by the tap, which could not reach the broker itself
+    unanswered: int
+    from_us: int  #: the first of them
 
 
 class Loss(NamedTuple):
@@ -272,6 +281,23 @@ def unpack_topics(value: bytes) -> tuple[dict[str, str], dict[str, int]]:
 def topics(at_us: int, facts: Mapping[str, str | int], *, cluster: str) -> MirrorRecord:
     """Return the record of facts about topics, to be written to every partition."""
     return MirrorRecord(-1, -1, None, Kind.TOPICS, at_us, cluster, frame=pack_topics(facts))
+
+
+def unreached(at_us: int, address: str, client_address: str, failed: Unreached, *, cluster: str) -> MirrorRecord:
+    """Return the record of connections that failed, to be written to every partition."""
+    frame = _encode({name: int(count) for name, count in failed._asdict().items()})
+    return MirrorRecord(-1, -1, None, Kind.UNREACHED, at_us, cluster, address, client_address=client_address, frame=frame)
+
+
+def unpack_unreached(value: bytes) -> Unreached:
+    """Read the value of an ``unreached`` record.
+
+    :raises RecordError: if it is not the map that :func:`unreached` writes.
+    """
+    try:
+        return Unreached(**{name: int(count) for name, count in _read_map(value).items()})
+    except (TypeError, ValueError):
+        raise RecordError("value of an unreached record is not a map of refused, unanswered, from_us") from None
 
 
 def pack_loss(loss: Loss) -> bytes:

@@ -372,7 +372,7 @@ def _notes_of_all(offline: Engine) -> Iterator[str]:
         yield "also counted: " + "; ".join(f"{name}: {count:,}" for name, count in sorted(others.items()))
 
 
-_NOT_WORTH_A_WORD: Final = {"tick", "open", "close", "expired", "topics"}
+_NOT_WORTH_A_WORD: Final = {"tick", "open", "close", "expired", "topics", "unreached"}
 _BY_DIRECTION: Final = re.compile(r" re[qs] not modelled$")
 
 

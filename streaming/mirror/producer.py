@@ -341,7 +341,7 @@ class KafkaSink:
         return f"mirroring to topic {self._topic}{again}, {self.partitions} partitions"
 
 
-_NO_LOSS: Final = frozenset({Kind.TICK, Kind.TOPICS})
+_NO_LOSS: Final = frozenset({Kind.TICK, Kind.TOPICS, Kind.UNREACHED})
 """Without them no frame is missing: the next tick says the same, and less is known of topics."""
 
 

@@ -22,6 +22,7 @@ from coordinator_model.wire.record import Kind, MirrorRecord, Place, tick
 from streaming.mirror.bridge import Bridge, ClientSide
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import FRAME_CAP, Conversation
+from streaming.mirror.failed_connections import FailedConnections
 from streaming.mirror.listener import TapError, written
 from streaming.mirror.tap_tls import TapTls
 from streaming.mirror.topics import KnownTopics
@@ -117,6 +118,7 @@ class Tap:
         self._openings: set[asyncio.Task[None]] = set()
         self._bridges: set[Bridge] = set()
         self._outages: dict[str, _Outage] = {}
+        self._failed = FailedConnections(self._write, cluster=cluster)
         self._ticker: asyncio.Handle | None = None
         self._all_ended: asyncio.Future[None] | None = None
 
@@ -267,10 +269,11 @@ class Tap:
             **watched,
         )
 
-    def not_reached(self, listener: Listener, why: str) -> None:
+    def not_reached(self, listener: Listener, client_address: str, why: str) -> None:
         """A client is turned away: said at once, and then once a minute with a count, for clients try again many times a second."""
         broker, now = listener.broker, time.monotonic()
         self.stats.unreachable[broker] += 1
+        self._failed.failed(broker, client_address, self.now_us(), refused=True)
         outage = self._outages.get(broker)
         if outage is None:
             self._outages[broker] = _Outage(now, now, 1)

@@ -18,6 +18,8 @@ from coordinator_model.continuity import BLIND_US
 from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, gap, tick
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
+from streaming.mirror.failed_connections import FailedConnections
+from streaming.mirror.pcap.attempts import Attempts
 from streaming.mirror.pcap.capture_stats import CaptureStats
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
 from streaming.mirror.pcap.dedup import Legs
@@ -25,7 +27,7 @@ from streaming.mirror.pcap.files import Ended, Seam
 from streaming.mirror.pcap.first_look import FirstLook
 from streaming.mirror.pcap.links import inside
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
-from streaming.mirror.pcap.segments import ACK, LINK_TYPES, SYN, Segment, ends, is_later_fragment, networks, segment_of
+from streaming.mirror.pcap.segments import ACK, LINK_TYPES, RST, SYN, Segment, ends, is_later_fragment, networks, segment_of
 from streaming.mirror.pcap.sockets import Sockets
 from streaming.mirror.pcap.tls.first_bytes import FirstBytes
 from streaming.mirror.pcap.tunnels import DEEPEST, unwrap
@@ -86,6 +88,7 @@ class CaptureReader:
         self.tcp = Reassembler(self._accept)  #: the connections
         self._sockets = Sockets(self._accept_socket)
         self._next_tick_us = 0
+        self._attempts = Attempts(FailedConnections(self._number, cluster=cluster), self._ports)
 
     def why_nothing(self) -> str | None:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
@@ -131,6 +134,8 @@ class CaptureReader:
             stats.segments += 1
             if not stats.brokers:
                 self._first_look.segment(segment)
+            if segment[3] & (SYN | RST):
+                self._attempts.segment(segment, at_us)
             self.tcp.segment(segment, at_us)
 
     def _wrapped(self, link: int, data: bytes, original: int) -> Segment | None:

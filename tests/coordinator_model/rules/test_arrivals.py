@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
+from coordinator_model.wire.record import Unreached, unreached
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation, assignment
 from tests.coordinator_model.epoch_groups import alone
@@ -188,6 +189,41 @@ def test_M_15_ignores_processes_that_are_started_one_after_the_other(talk: Conve
         talk.find_coordinator(c, 1)
         talk.wait(1_000)
         talk.close(c)
+    assert talk.rules() == []
+
+
+def fails(talk: Conversation, client: Client, address: str, refused: int) -> None:
+    """Connections of a client's host fail, as packets or the tap show."""
+    failed = Unreached(refused, 0, talk.now_us)
+    record = unreached(talk.now_us, address, client.host, failed, cluster="c1")._replace(partition=0, offset=talk.offset)
+    talk.offset += 1
+    talk.records.append(record)
+    talk.findings.extend(talk.model.receive(record))
+
+
+def test_M_15_fires_for_a_single_lookup_when_connections_to_the_address_named_fail(talk: Conversation) -> None:
+    c = talk.client("mailer")
+    talk.find_coordinator(c, address="10.0.0.9:9099")
+    for _ in range(5):
+        fails(talk, c, "10.0.0.9:9099", 20)
+        talk.wait(5_000)
+    fails(talk, c, "10.0.0.9:9099", 1)
+    talk.settle()
+    finding = talk.the("M-15")
+    assert "it was named 10.0.0.9:9099 once since" in finding.summary
+    assert "101 connections were refused there since" in finding.summary
+    assert talk.found_when_restored(range(0, len(talk.records), 3)) == talk.findings
+
+
+def test_M_15_ignores_connections_that_fail_for_a_short_while_or_elsewhere(talk: Conversation) -> None:
+    c = talk.client("mailer")
+    talk.find_coordinator(c, address="10.0.0.9:9099")
+    for _ in range(3):
+        fails(talk, c, "10.0.0.9:9099", 20)
+        talk.wait(5_000)
+    for _ in range(6):
+        fails(talk, c, "10.0.0.7:9099", 20)
+        talk.wait(5_000)
     assert talk.rules() == []
 
 

@@ -184,7 +184,8 @@ def test_an_outage_of_a_broker_is_said_once_then_with_a_count_and_when_it_is_ove
         with socket.socket() as taken:
             taken.bind((HOST, 0))
             port = taken.getsockname()[1]
-        async with Tap([Listener(HOST, 0, HOST, port)], Sink()) as tap:
+        sink = Sink()
+        async with Tap([Listener(HOST, 0, HOST, port)], sink) as tap:
             await turned_away(tap, 50)
             assert len(caplog.records) == 1
             await asyncio.sleep(0.5)
@@ -193,6 +194,8 @@ def test_an_outage_of_a_broker_is_said_once_then_with_a_count_and_when_it_is_ove
             await turned_away(tap, 1)
             server.close()
             assert tap.stats.unreachable == {f"{HOST}:{port}": 100}
+            failed = [record for record in sink if record.kind is Kind.UNREACHED]
+            assert [(record.broker, record.client_address, record.group) for record in failed] == [(f"{HOST}:{port}", HOST, None)]
             where.append(f"broker {HOST}:{port}")
 
     run(scenario())
