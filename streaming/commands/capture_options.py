@@ -21,6 +21,15 @@ KeyLogFile = Annotated[
     ),
 ]
 
+HoldBack = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        metavar="SECONDS",
+        help="How long what a request log tells is held back for requests that came before, and wait. What waits longer is a gap.",
+    ),
+]
+
 BrokerPorts = Annotated[
     list[int] | None,
     typer.Option(

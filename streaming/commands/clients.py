@@ -12,9 +12,10 @@ from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from streaming.commands.capture_files import ReplayError
 from streaming.commands.capture_options import BrokerPorts
+from streaming.commands.kafka_options import PropertiesOption
 from streaming.commands.output import fail, print_json, stderr, stdout
 from streaming.commands.replay import ReplaySession
-from streaming.commands.view import ConfigOption, JsonOption, PropertiesOption, ServersOption, published_groups
+from streaming.commands.view import ConfigOption, JsonOption, ServersOption, published_groups
 from streaming.published.records import Json
 from streaming.published.wire_text import harmless
 from streaming.replay.client_versions import ClientsSeen

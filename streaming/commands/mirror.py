@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coordinator_model.wire.record import HEADER_NAME
 from streaming.commands.capture_files import STDIN, ReplayError, called, files_of, progress_of, source_of
-from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.capture_options import BrokerPorts, HoldBack, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours
@@ -85,14 +85,7 @@ def mirror(
             metavar="FILE", help="Request log of a broker, to be followed from its end on, across rotation. Can be repeated."
         ),
     ] = None,
-    hold_back: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="How long what a request log tells is held back for requests that came before, and wait. What waits longer is a gap.",
-        ),
-    ] = HELD_BACK_US / 1_000_000,
+    hold_back: HoldBack = HELD_BACK_US / 1_000_000,
     port: BrokerPorts = None,
     topic: Annotated[str, typer.Option(help="The mirror topic.")] = DEFAULT_TOPIC,
     cluster: Annotated[str, typer.Option(help="Name of the watched cluster in records and findings.")] = "",

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from coordinator_model.events import GroupEvent, RebalanceFinished
 from coordinator_model.finding import Severity
+from streaming.commands.kafka_options import PropertiesOption
 from streaming.commands.output import fail, print_json, print_warning, stdout
 from streaming.config.settings import ConfigError, Topics, load
 from streaming.errors import SetupError
@@ -58,14 +59,6 @@ ConfigOption = Annotated[
 ]
 ServersOption = Annotated[
     str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT[,…]", help="The monitor's Kafka, if there is no --config.")
-]
-PropertiesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--command-config",
-        metavar="FILE|KEY=VALUE",
-        help="librdkafka properties for --bootstrap-server (security.protocol=SSL, …), or a file of them; passwords in a file only.",
-    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the published records as JSON, one object per line.")]
 

@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -17,12 +17,16 @@ import typer
 
 from coordinator_model.settings import Settings
 from streaming.commands.capture_files import STDIN
-from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.capture_options import BrokerPorts, HoldBack, KeyLogFile, key_log_of
+from streaming.commands.kafka_options import PropertiesOption
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_error, say, stderr, stdout
 from streaming.commands.stopping import stop_signals
 from streaming.engine.results import Outputs
 from streaming.errors import SetupError
 from streaming.gc_tuning import keep_collections_short
+from streaming.mirror import DEFAULT_TOPIC
+from streaming.mirror.broker_log.reader import HELD_BACK_US
+from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.pcap.files import CaptureError, opened
 from streaming.mirror.pcap.packet_socket import ANY, InterfaceGoneError
 from streaming.mirror.pcap.tls.key_log import KeyLogError
@@ -31,25 +35,28 @@ from streaming.terminal.keyboard import Keyboard
 from streaming.terminal.live_view import LiveView
 from streaming.terminal.showing import show
 from streaming.watch.lines import json_lines
+from streaming.watch.logged import RequestLogs
 from streaming.watch.packets import Interfaces, Pipe
 from streaming.watch.said import Said
+from streaming.watch.saved import SavedRecords
 from streaming.watch.self_check import SelfCheck
 from streaming.watch.shown import WatchShown, into_state
 from streaming.watch.state import StateFile
 from streaming.watch.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from streaming.config.settings import MonitorConfig
     from streaming.engine.handover import LocalFeed
-    from streaming.watch.watch import Input
+    from streaming.watch.watch import Input, RecordSink
 
 OUTPUTS: Final = Outputs("rebalance-findings", "rebalance-groups", "rebalance-events", "rebalance-status", "rebalance-dead-letters")
 PAGE: Final = "127.0.0.1:8080"
 
 
 _LOOK_S: Final = 1.0
+_FLUSH_S: Final = 10.0
 
 
 def watch(
@@ -60,6 +67,26 @@ def watch(
     interface: Annotated[str, typer.Option("--interface", "-i", help="Read packets of this interface.")] = ANY,
     port: BrokerPorts = None,
     key_log: KeyLogFile = None,
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[HOST]:PORT=BROKER:PORT",
+            help="Be the tap as well: clients connect here, and go on to the broker. Can be repeated.",
+        ),
+    ] = None,
+    request_log: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Follow a broker's request log from its end on, across rotation. Can be repeated."),
+    ] = None,
+    hold_back: HoldBack = HELD_BACK_US / 1_000_000,
+    bootstrap_server: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT[,…]", help="Read the mirror topic of this Kafka, which taps write.")
+    ] = None,
+    command_config: PropertiesOption = None,
+    topic: Annotated[str, typer.Option(help="The mirror topic, of --bootstrap-server and of --mirror-to.")] = DEFAULT_TOPIC,
+    last: Annotated[
+        float, typer.Option(min=0, metavar="MINUTES", help="With --bootstrap-server: read the last minutes of the topic first.")
+    ] = 10.0,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -80,6 +107,15 @@ def watch(
         Path | None,
         typer.Option(metavar="FILE", help="Keep what is known in this file, and go on from it. By default in ~/.local/state."),
     ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep the records in files by the hour, for replay, report and web --file."),
+    ] = None,
+    save_mib: Annotated[int, typer.Option(min=1, metavar="MIB", help="How large the files of --save may become together.")] = 1024,
+    mirror_to: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT[,…]", help="Write the records to the mirror topic of this Kafka, too: 'run' reads it."),
+    ] = None,
     cluster: Annotated[str, typer.Option(help="Name of the cluster in the output.")] = "",
     screen: Annotated[
         bool,
@@ -96,28 +132,56 @@ def watch(
 
     tcpdump -i any -U -w - port 9092 | rebalance-monitor watch -
 
+    rebalance-monitor watch --listen :9092=kafka-1:9093
+
+    rebalance-monitor watch --request-log /var/log/kafka/kafka-request.log
+
+    rebalance-monitor watch --bootstrap-server monitor:9092 --last 10
+
     Packets need root, or the right cap_net_raw. Groups are learned at their next rebalance.
     """
     console = stderr()
     said = Said(lambda sentence: say(console, sentence))
     if pipe not in {None, STDIN}:
         fail(f"{pipe}: watch reads packets of interfaces, or of a pipe (-); 'rebalance-monitor replay {pipe}' reads a file")
+    inputs = {"-": pipe, "--listen": listen, "--request-log": request_log, "--bootstrap-server": bootstrap_server}
+    given = [name for name, value in inputs.items() if value]
+    if len(given) > 1:
+        fail(f"{' and '.join(given)} are different inputs: give one of them")
     try:
-        secrets = key_log_of(key_log, said.say)
         configuration = _configuration(config)
         cluster = cluster or (configuration.cluster if configuration else "")
+        settings = configuration.model if configuration else Settings()
         source: Input
-        if pipe is None:
-            source = Interfaces(interface, ports=port or (), cluster=cluster, key_log=secrets, tell=said.say)
+        if listen:
+            from streaming.watch.tapped import TapInput  # noqa: PLC0415 - a tap's libraries take their time
+
+            source = TapInput(list(map(Listener.parse, listen)), cluster=cluster, tell=said.say)
+        elif request_log:
+            source = RequestLogs(request_log, held_back_s=hold_back, cluster=cluster)
+        elif bootstrap_server:
+            source = _topic(
+                bootstrap_server, command_config, topic, last_minutes=last, cluster=cluster, settings=settings, said=said
+            )
         else:
-            source = Pipe(sys.stdin.buffer, opened, ports=port or (), cluster=cluster, key_log=secrets, tell=said.say)
-        name = "pipe" if pipe else f"packets-{interface}"
-        with stop_signals() as stop:
-            _Run(source, said, stop, configuration, state or _default_state(name)).run(web, metrics, is_screen=screen)
+            secrets = key_log_of(key_log, said.say)
+            source = (
+                Interfaces(interface, ports=port or (), cluster=cluster, key_log=secrets, tell=said.say)
+                if pipe is None
+                else Pipe(sys.stdin.buffer, opened, ports=port or (), cluster=cluster, key_log=secrets, tell=said.say)
+            )
+        with stop_signals() as stop, ExitStack() as stack:
+            sinks: list[RecordSink] = []
+            if save is not None:
+                sinks.append(stack.enter_context(closing(SavedRecords(save, save_mib * 2**20, said.say))))
+            if mirror_to is not None:
+                sinks.append(stack.enter_context(_mirror(mirror_to, command_config, topic, cluster, said)))
+            kept = state or _default_state(given[0].strip("-") or "pipe" if given else f"packets-{interface}")
+            _Run(source, said=said, stop=stop, config=configuration, state=kept, sinks=sinks).run(web, metrics, is_screen=screen)
     except InterfaceGoneError as error:
         print_error(f"{error}; 'ip link' lists those there are")
         raise typer.Exit(EXIT_UNUSABLE) from None
-    except (SetupError, KeyLogError, CaptureError) as error:
+    except (SetupError, KeyLogError, CaptureError, TapError) as error:
         print_error(error)
         raise typer.Exit(EXIT_UNUSABLE) from None
     except KeyboardInterrupt:
@@ -128,14 +192,23 @@ def watch(
 class _Run:
     """One run of the command."""
 
-    def __init__(self, source: Input, said: Said, stop: threading.Event, config: MonitorConfig | None, state: Path) -> None:
+    def __init__(
+        self,
+        source: Input,
+        *,
+        said: Said,
+        stop: threading.Event,
+        config: MonitorConfig | None,
+        state: Path,
+        sinks: Sequence[RecordSink],
+    ) -> None:
         self._source = source
         self._said = said
         self._stop = stop
         self._config = config
         self._state = state
         topics = config.topics if config else None
-        self._topic = "capture"
+        self._topic = source.topic
         self._outputs = (
             OUTPUTS
             if topics is None
@@ -146,6 +219,7 @@ class _Run:
             settings=config.model if config else Settings(),
             outputs=self._outputs,
             state=StateFile(state, source.title, said.say),
+            sinks=sinks,
             tell=said.say,
         )
         self._check = SelfCheck(source, self._watch, said.say)
@@ -258,6 +332,31 @@ def _page(state: PageState, listen: str) -> Iterator[str]:
     with serving(Page(state, guard, streams=STREAMS, frames=None), address, "--web") as (url, _):
         stderr().print(f"the page is at {url}")
         yield url
+
+
+def _topic(
+    servers: str, properties: list[str] | None, topic: str, *, last_minutes: float, cluster: str, settings: Settings, said: Said
+) -> Input:
+    from streaming.kafka.client_options import client_options  # noqa: PLC0415 - an extra
+    from streaming.watch.topic import MirrorTopic  # noqa: PLC0415
+
+    return MirrorTopic(
+        client_options(servers, properties), topic, last_minutes=last_minutes, cluster=cluster, settings=settings, tell=said.say
+    )
+
+
+@contextmanager
+def _mirror(servers: str, properties: list[str] | None, topic: str, cluster: str, said: Said) -> Iterator[RecordSink]:
+    """Write records to a mirror topic as long as the context lasts."""
+    from streaming.kafka.client_options import client_options  # noqa: PLC0415 - an extra
+    from streaming.mirror.reconnecting_sink import ReconnectingSink  # noqa: PLC0415
+
+    sink = ReconnectingSink(lambda: client_options(servers, properties), topic=topic, cluster=cluster, tell=said.say)
+    try:
+        yield sink
+    finally:
+        unsent = sink.close(_FLUSH_S)
+        said.say(f"{sink.written:,} records written to topic {topic}, {sink.lost + unsent:,} lost")
 
 
 def _configuration(file: Path | None) -> MonitorConfig | None:

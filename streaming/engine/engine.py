@@ -75,6 +75,7 @@ class Engine:
     def captured(self, record: MirrorRecord) -> None:
         """Take a record that has no place in a topic yet."""
         numbered = record._replace(partition=0, offset=self._numbered)
+        numbered.body = record.body
         self._numbered += 1
         self.recorded(numbered)
 

@@ -14,7 +14,7 @@ from coordinator_model.wire.record import Cause, Loss
 from streaming.mirror.captures import captured
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.packet_socket import ANY, InterfaceGoneError, PacketSocket
-from streaming.watch.watch import Tally
+from streaming.watch.watch import CAPTURE, Tally
 
 if TYPE_CHECKING:
     import threading
@@ -46,6 +46,7 @@ class Packets:
 
     def __init__(self, title: str, *, ports: Sequence[int], cluster: str, key_log: KeyLog) -> None:
         self.title = title
+        self.topic = CAPTURE
         self._ports = ports
         self._cluster = cluster
         self._key_log = key_log
@@ -54,9 +55,8 @@ class Packets:
 
     def _begin(self, watch: Watch) -> CaptureReader:
         reader = CaptureReader(
-            watch.record, ports=self._ports, cluster=self._cluster, name=f"watch-{os.getpid()}", key_log=self._key_log
+            watch.write, ports=self._ports, cluster=self._cluster, name=f"watch-{os.getpid()}", key_log=self._key_log
         )
-        reader.next_offset = watch.engine.next_offset
         self._reader = reader
         return reader
 
@@ -98,7 +98,6 @@ class Interfaces(Packets):
     def run(self, watch: Watch, stop: threading.Event) -> None:
         """Read packets; an interface that vanishes is waited for."""
         reader = self._begin(watch)
-        _not_running(reader, watch.resumed_us)
         self._narrowed = bool(self._ports)
         while not stop.is_set():
             try:
@@ -194,7 +193,6 @@ class Pipe(Packets):
         """Read packets to the end of the stream."""
         self._watch, self._stop = watch, stop
         reader = self._begin(watch)
-        _not_running(reader, watch.resumed_us)
         source = self._opened(self)  # type: ignore[arg-type]
         reader.read(self._tending(in_order([captured(source, self._damaged, self._key_log.add_all)])))
         if not stop.is_set():

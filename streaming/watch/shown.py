@@ -84,6 +84,8 @@ class WatchShown:
         if tally.packets:
             parts.append(f"{rates.packets:,.0f} packets/s")
         parts += [f"{rates.frames:,.0f} frames/s", f"{rates.cores:.2f} cores"]
+        if tally.late_s:
+            parts.append(f"{tally.late_s:,.0f} s late")
         if tally.dropped:
             parts.append(f"{counted(tally.dropped, 'packet')} dropped")
         if self._web:

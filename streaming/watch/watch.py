@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from coordinator_model.snapshots import SnapshotError
+from coordinator_model.wire.record import Cause, Loss, gap
 from streaming.engine.engine import Engine
 from streaming.engine.handover import Handover
 from streaming.engine.results import OutputRow, Outputs, Status, status_due
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from streaming.engine.intake import MirrorRow
     from streaming.watch.state import StateFile
 
+CAPTURE: Final = "capture"
+"""In the place of a mirror topic in findings, where there is none."""
+
 HAND_ON_S: Final = 0.1
 SAVE_S: Final = 60.0
 
@@ -34,6 +38,7 @@ class Tally(NamedTuple):
     packets: int = 0
     dropped: int = 0  #: packets, or records, that came faster than they could be read
     behind_s: float = 0.0  #: how old what is read now is, where more waits
+    late_s: float = 0.0  #: how old the newest is that an input can have read, by its nature
 
 
 class Input(Protocol):
@@ -42,6 +47,10 @@ class Input(Protocol):
     @property
     def title(self) -> str:
         """What is read, for people."""
+
+    @property
+    def topic(self) -> str:
+        """Name of the mirror topic in findings."""
 
     def run(self, watch: Watch, stop: threading.Event) -> None:
         """Give records to the watch until ``stop`` is set or there are no more, and call :meth:`Watch.tend` several times a second.
@@ -99,7 +108,7 @@ class Watch:
             tell(f"the state of the last run cannot be read, and everything is learned anew: {error}")
             earlier = State(origin=earlier.origin)
             self.engine = self._engine(settings, earlier)
-        self.resumed_us = earlier.saved_us  #: newest capture time of the run before; 0 if this is the first
+        self._resumed_us = earlier.saved_us  # newest capture time of the run before; 0 if this is the first
         self.handover = Handover(outputs, earlier.offsets)
         self._origin = earlier.origin
 
@@ -119,15 +128,13 @@ class Watch:
         self.engine.stand()
         self._hand_on()
 
-    def record(self, record: MirrorRecord) -> None:
-        """Take a record that an input has numbered."""
-        self._records += 1
-        self.engine.recorded(record)
-        for sink in self._sinks:
-            sink.write(record)
-
-    def captured(self, record: MirrorRecord) -> None:
-        """Take a record that has no number."""
+    def write(self, record: MirrorRecord) -> None:
+        """Take a record of an input that has no offsets. Before the first there is a gap, if an earlier run knows groups."""
+        if self._resumed_us:
+            from_us, self._resumed_us = self._resumed_us, 0
+            if record.at_us > from_us:
+                loss = Loss(0, 0, from_us, record.at_us, Cause.NOT_RUNNING)
+                self.engine.captured(gap(record.at_us, loss, cluster=record.cluster))
         self._records += 1
         self.engine.captured(record)
         for sink in self._sinks:

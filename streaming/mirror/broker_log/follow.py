@@ -23,20 +23,35 @@ _CHUNK: Final = 1 << 20
 _LOOK_S: Final = 0.2
 
 
+class Follower:
+    """Gives a reader what is written to logs."""
+
+    def __init__(self, files: Sequence[FollowedFile], reader: RequestLogReader) -> None:
+        self._files = [(file, Scanner(reader.counts), FileClock()) for file in files]
+        self._reader = reader
+
+    def step(self) -> bool:
+        """Hand on what came since the last time; return whether anything did.
+
+        :raises OSError: when a log cannot be read.
+        """
+        came = False
+        for file, scanner, clock in self._files:
+            if data := file.read():
+                came = True
+                for entry in self._reader.entries_of(scanner.feed(data), clock):
+                    self._reader.take(entry)
+        return came
+
+
 def follow(files: Sequence[FollowedFile], reader: RequestLogReader) -> None:
     """Give a reader what is written to logs, until a KeyboardInterrupt.
 
     :raises OSError: when one cannot be read.
     """
-    scanners = [(Scanner(reader.counts), FileClock()) for _ in files]
+    follower = Follower(files, reader)
     while True:
-        came = False
-        for file, (scanner, clock) in zip(files, scanners, strict=True):
-            if data := file.read():
-                came = True
-                for entry in reader.entries_of(scanner.feed(data), clock):
-                    reader.take(entry)
-        if not came:
+        if not follower.step():
             time.sleep(_LOOK_S)
 
 
