@@ -12,6 +12,7 @@ import time
 from bisect import insort
 from collections import deque
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.events import (
@@ -128,6 +129,30 @@ class GroupPast:
         return (event for event in reversed(self.events) if isinstance(event, RebalanceFinished))
 
 
+class _BySize:
+    """Groups by how many events are kept of each, so that the largest is known without looking at all."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[int, dict[Key, None]] = {}
+        self._largest = 0
+
+    def moved(self, key: Key, before: int, after: int) -> None:
+        """A group has another number of events than before; 0 is none."""
+        if before:
+            del self._sizes[before][key]
+            if not self._sizes[before]:
+                del self._sizes[before]
+        if after:
+            self._sizes.setdefault(after, {})[key] = None
+            self._largest = max(self._largest, after)
+
+    def first_of_largest(self) -> Key:
+        """Return a group with the most events; there is one."""
+        while self._largest not in self._sizes:
+            self._largest -= 1
+        return next(iter(self._sizes[self._largest]))
+
+
 class PageState:
     """Takes in records, in the thread that reads them, and hands them out under :attr:`lock`.
 
@@ -160,6 +185,9 @@ class PageState:
         self._newest_s = 0.0
         self._first_s = float("inf")
         self._events = 0
+        self._resolved: dict[str, None] = {}  # ids of resolved findings, those first that are the first to go
+        self._quiet: list[tuple[float, Key]] = []  # a heap; see _quietest
+        self._by_events = _BySize()
 
     def harmless(self, value: Any) -> Any:
         """Return text from the wire as the page may show it."""
@@ -180,8 +208,8 @@ class PageState:
         """The newest record of a group; None once it is dropped."""
         with self.lock:
             if content is None:
-                past = self.groups.pop(key, None)
-                self._events -= len(past.events) if past is not None else 0
+                if key in self.groups:
+                    self._drop_group(key)
                 self.version += 1
                 return
             past = self._changed(key, _time_of(content, "updated_at"))
@@ -222,9 +250,13 @@ class PageState:
             if content is not None:
                 self._first_s = min(self._first_s, _time_of(content, "opened_at") or self._first_s)
                 self.findings[name] = self.harmless(content)
+            self._resolved.pop(name, None)
+            if content is not None and not is_open(content):
+                self._resolved[name] = None
             while len(self.findings) > FINDINGS:
-                resolved = (known for known, finding in self.findings.items() if not is_open(finding))
-                del self.findings[next(resolved, next(iter(self.findings)))]
+                oldest = next(iter(self._resolved or self.findings))
+                self._resolved.pop(oldest, None)
+                del self.findings[oldest]
                 self.dropped_findings += 1
 
     def event(self, happened: GroupEvent) -> None:
@@ -236,13 +268,14 @@ class PageState:
             if not past.add(event):
                 return
             self._events += 1
+            self._by_events.moved(past.key, len(past.events) - 1, len(past.events))
             state = _state_after(past, event)
             if state is not None:
                 past.observe(StateChange(event.at_s, state, event.generation))
             while len(past.events) > self._kept.events_per_group or past.events[0].at_s < past.newest_s - self._kept.seconds:
                 self._drop_event_of(past)
             if self._events > self._kept.events:
-                self._drop_event_of(max(self.groups.values(), key=lambda one: len(one.events)))
+                self._drop_event_of(self.groups[self._by_events.first_of_largest()])
 
     def monitor_status(self, content: Json, written_s: float) -> None:
         """What the monitor says of one partition of the mirror."""
@@ -282,17 +315,35 @@ class PageState:
             digest = hashlib.blake2s("\x00".join(key).encode(errors="surrogatepass"), digest_size=6).hexdigest()
             past = self.groups[key] = GroupPast(key, f"g{digest}", self._kept)
             if len(self.groups) > GROUPS:
-                quietest = min((one for one in self.groups.values() if one is not past), key=lambda one: one.newest_s)
-                self._events -= len(quietest.events)
-                del self.groups[quietest.key]
+                self._drop_group(self._quietest())
                 self.dropped_groups += 1
+            heappush(self._quiet, (at_s, key))
         self.version += 1
         past.version = self.version
         past.newest_s = max(past.newest_s, at_s)
         self._newest_s = max(self._newest_s, at_s)
         return past
 
+    def _quietest(self) -> Key:
+        """Return the group with the oldest newest news. What the heap has of a group may be older; then it is looked at again."""
+        if len(self._quiet) > 2 * GROUPS:  # groups that were dropped otherwise have left theirs
+            self._quiet = [(past.newest_s, key) for key, past in self.groups.items() if past.newest_s]
+            heapify(self._quiet)
+        while True:
+            newest_s, key = heappop(self._quiet)
+            past = self.groups.get(key)
+            if past is not None and past.newest_s > newest_s:
+                heappush(self._quiet, (past.newest_s, key))
+            elif past is not None:
+                return key
+
+    def _drop_group(self, key: Key) -> None:
+        events = len(self.groups.pop(key).events)
+        self._events -= events
+        self._by_events.moved(key, events, 0)
+
     def _drop_event_of(self, past: GroupPast) -> None:
+        self._by_events.moved(past.key, len(past.events), len(past.events) - 1)
         past.drop_oldest_event()
         self._events -= 1
         self.dropped_events += 1

@@ -165,3 +165,26 @@ def test_of_too_many_findings_those_that_are_resolved_go_first(monkeypatch):
         group.finding("R-01", "member never rejoins", "error", history.NOW_S, number, status=status)
     opened = [record["id"] for record in group.records if record["status"] == "open"]
     assert list(filled(group.records).findings) == opened[1:]
+
+
+def test_beyond_their_bounds_the_groups_and_findings_of_which_least_is_new_go(monkeypatch):
+    monkeypatch.setattr(page_state, "GROUPS", 10)
+    monkeypatch.setattr(page_state, "FINDINGS", 10)
+    event = lines_of("rebalance_began")[0]
+    finding = next(line for line in history.orders() if "rule" in line) | {"status": "open", "resolved_at": None}
+    records = []
+    for number in range(100):
+        at = history.iso(1 + number)
+        records += [
+            event | {"group": f"g{number}", "id": f"{number}", "at": at},
+            event | {"group": "g3", "id": f"3-{number}", "at": at},
+        ]
+        records.append(finding | {"group": f"g{number}", "id": f"{number}", "updated_at": at})
+        if number % 2:
+            resolved = {"status": "resolved", "resolved_at": at}
+            records.append(finding | resolved | {"group": f"g{number}", "id": f"{number}", "updated_at": at})
+    state = filled(records)
+    assert {name for _, name in state.groups} == {"g3", *(f"g{number}" for number in range(91, 100))}
+    assert list(state.findings) == [*(f"{number}" for number in range(82, 100, 2)), "99"]
+    assert (state.dropped_groups, state.dropped_findings) == (90, 90)
+    assert (list(state._resolved), len(state._quiet) <= 20) == (["99"], True)
