@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 import msgspec
 
@@ -42,6 +42,7 @@ class StateFile:
         self._origin = origin
         self._tell = tell
         self._in_trouble = False
+        self._held: TextIO | None = None
         if path is not None and not self._lock(path):
             self._path = None
 
@@ -81,6 +82,11 @@ class StateFile:
                 anew.unlink()
         else:
             self._in_trouble = False
+
+    def close(self) -> None:
+        """Let another process go on from the state."""
+        if self._held is not None:
+            self._held.close()
 
     def _lock(self, path: Path) -> bool:
         try:

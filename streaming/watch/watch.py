@@ -160,9 +160,10 @@ class Watch:
             self.save()
 
     def end(self) -> None:
-        """The input has ended, for now or for ever: hand on what came and keep the state."""
+        """The input has ended: hand on what came and keep the state."""
         self._hand_on()
         self.save()
+        self._state.close()
 
     def save(self) -> None:
         """Keep the state."""
