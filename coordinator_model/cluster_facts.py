@@ -81,6 +81,7 @@ SAME_OUTAGE_US: Final = 60_000_000
 
 ADDRESSES_KEPT: Final = 1_000
 CLIENTS_KEPT: Final = 1_000
+MISSING_KEPT: Final = 8  #: topics that a client asked for
 
 _YOUNG: Final = 3
 """A connection on which fewer exchanges came before is new: ApiVersions, perhaps an attempt to join."""
@@ -143,6 +144,7 @@ class ClusterFacts(Stored):
     _releases: dict[tuple[str, str], Release] = {}
     _topic_names: dict[tuple[str, str], str] = {}
     _partitions: dict[tuple[str, str], PartitionCount] = {}  #: by cluster and name of topic
+    _missing: dict[tuple[str, str | None, str], tuple[str, ...]] = {}  #: by cluster and client
     _failed: dict[tuple[str, str, str], FailedConnections] = {}  #: by cluster, address of a broker and host of the client
 
     def connections_failed(self, record: MirrorRecord, failed: Unreached) -> None:
@@ -192,6 +194,20 @@ class ClusterFacts(Stored):
     def partition_count(self, cluster: str, topic: str) -> PartitionCount | None:
         """Return how many partitions a topic has, None if that is not known."""
         return self._partitions.get((cluster, topic))
+
+    def asked_in_vain(self, record: MirrorRecord, counts: Mapping[str, int]) -> None:
+        """Take over which topics a client asked for that do not exist."""
+        missing = [topic for topic, count in counts.items() if not count]
+        if missing and record.client_address:
+            client = record.cluster, record.client_id, host_of(record.client_address)
+            known = self._missing.pop(client, ())
+            self._missing[client] = tuple(dict.fromkeys((*known, *missing)))[-MISSING_KEPT:]
+            _limit(self._missing, CLIENTS_KEPT)
+
+    def missing_topics(self, cluster: str, client: tuple[str | None, str]) -> list[str]:
+        """Return the topics that a client, by id and host, asked for and that do not exist."""
+        counts = {topic: self.partition_count(cluster, topic) for topic in self._missing.get((cluster, *client), ())}
+        return [topic for topic, count in counts.items() if count is not None and not count.partitions]
 
     def topic_name(self, cluster: str, topic_id: str) -> str | None:
         """Return the name of a topic, None if it is not known."""

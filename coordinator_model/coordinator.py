@@ -126,6 +126,7 @@ class Coordinator:
                 names, partitions = unpack_topics(record.frame)
                 self._facts.learn_topics(record.cluster, names)
                 self._facts.learn_partitions(record.cluster, partitions, record.at_us)
+                self._facts.asked_in_vain(record, partitions)
             elif kind is Kind.UNREACHED:
                 self._facts.connections_failed(record, unpack_unreached(record.frame))
                 self.groups.check_those_named(record.broker, record.at_us)

@@ -95,12 +95,15 @@ def _connections(failed: FailedConnections | None) -> str:
     return f" {' and '.join(words)} there since {clock(failed.first_us)}."
 
 
+_MEND_NAME: Final = "Mend the name that the client subscribes to, or create the topic."
+
+
 @timer_rule("never asks to join", INFO, HEURISTIC, CONFIG, matter=Matter.ARRIVAL, suppressed_by=("C-14", "M-15"))
 def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client looked for the group's coordinator, found it, and has not asked to join. If it is to consume, it reads nothing.
 
     Condition: FindCoordinator named a client the coordinator, and for a minute it has sent nothing else of this group, while its
-        connection is open.
+        connection is open. A warning where Metadata answers say that a topic for which it asks does not exist.
     Expected: A request to join within a second.
     Action: Look whether the topic that it subscribes to exists, and whether its pattern matches one: several libraries do not join
         before. Look whether the client reaches the address named.
@@ -111,18 +114,23 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         if client.stage is not Stage.REACHES or client.actor.connection not in group.connections:
             continue
 
-        def describe(subject: str = subject, client: Arrival = client) -> Breach:
+        missing = group.facts.missing_topics(group.cluster, client.actor.named)
+
+        def describe(subject: str = subject, client: Arrival = client, missing: list[str] = missing) -> Breach:
+            asks = f" It asks for {some(missing, _NAMED, ' and ')}, which the brokers do not have." if missing else ""
             return Breach(
                 subject,
                 f"{begin(the_client(client.actor))} was named the coordinator {client.address} of group {group.name} at "
                 f"{clock(client.since_us)} and has not asked to join for {seconds(_NEVER_JOINS_US)}, though its connection is open: it "
-                "reads nothing.",
+                f"reads nothing.{asks}",
                 "no request of this client in the group but FindCoordinator",
                 captured(client.frame),
                 actor=client.actor,
+                action=_MEND_NAME if missing else None,
+                certainty=CONFIRMED if missing else None,
             )
 
-        yield Due(client.since_us + _NEVER_JOINS_US, subject, INFO, describe)
+        yield Due(client.since_us + _NEVER_JOINS_US, subject, WARNING if missing else INFO, describe)
 
 
 # ---------------------------------------------------------------------------------------------------- its partitions
@@ -158,9 +166,9 @@ class _Idle(NamedTuple):
 def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """Members are in the group and read nothing, and no rebalance will change that.
 
-    Condition: In a settled consumer group, members have had no partition for 20 s (standstill_ms), and Metadata answers show why: the
-        topics that they subscribe to do not exist, or no whole name matches their pattern. A note where the members are more than the
-        partitions of their topics.
+    Condition: In a settled consumer group, members have had no partition for 20 s (standstill_ms), and it is known why: Metadata answers
+        say that the topics that they subscribe to do not exist; or no known name matches their pattern as a whole, and nobody with
+        that pattern has any. A note where the members are more than the partitions of their topics.
     Expected: Each member has partitions, or is a spare one.
     Action: What to do depends on the cause, and is said with each finding.
     False alarms: Topics that are made later on purpose. Silent where an assignor other than Kafka's own is used, and where no Metadata
@@ -210,14 +218,14 @@ def _idle_members(group: Group) -> Iterator[_Idle]:
 
 
 def _cause_of(group: Group, idle: _Idle) -> _Cause | None:
-    if idle.pattern:
+    if idle.pattern and isinstance(group, EpochGroupData):
         return _pattern_matches_nothing(group, idle.pattern)
     counts = {topic: group.facts.partition_count(group.cluster, topic) for topic in idle.topics}
     missing = [topic for topic, count in counts.items() if count is not None and not count.partitions]
     if missing and len(missing) == len(counts):
         named = some(missing, _NAMED, " and ")
         text = f"it subscribes to {named}, and there is no such topic."
-        return _Cause(f"no topic {named}", text, WARNING, "Mend the name that the client subscribes to, or create the topic.")
+        return _Cause(f"no topic {named}", text, WARNING, _MEND_NAME)
     members = list(group.present_members())
     partitions = sum(count.partitions for count in counts.values() if count is not None)
     if counts and None not in counts.values() and 0 < partitions < len(members):
@@ -229,21 +237,28 @@ def _cause_of(group: Group, idle: _Idle) -> _Cause | None:
     return None
 
 
-def _pattern_matches_nothing(group: Group, pattern: str) -> _Cause | None:
-    """Return the cause if no known topic has a name that the whole pattern matches. Brokers take RE2, of which most is Python's syntax."""
+def _pattern_matches_nothing(group: EpochGroupData, pattern: str) -> _Cause | None:
+    """Return the cause if the pattern matches no whole name of a topic: the coordinator assigns everything that it matches.
+
+    Brokers take RE2, of which most is Python's syntax.
+    """
     names = group.facts.topic_names(group.cluster)
     try:
         compiled = re.compile(pattern)
     except re.error:
         return None
-    if not names or any(compiled.fullmatch(name) for name in names):
+    holds = any(not member.empty_since_us and member.pattern in {None, pattern} for member in group.present_members())
+    if holds or any(compiled.fullmatch(name) for name in names):
         return None
     partly = sorted(name for name in names if compiled.search(name))
     text = f"no name of a topic matches its pattern {pattern} as a whole"
-    action = "Mend the pattern, or create the topic. A topic that it may not describe is none for the client: look at its rights."
+    action = (
+        "Mend the pattern: brokers use RE2/J, and match the whole name, so that one that ends in .* matches all that begin so. Or create "
+        "the topic. A topic that it may not describe is none for the client: look at its rights."
+    )
     if partly:
-        text += f", as brokers match it. {some(partly, _NAMED, ' and ')} {'match' if len(partly) > 1 else 'matches'} only in part"
-        action = f"Let the pattern match whole names, such as {pattern}.* for all that begin so: brokers use RE2/J."
+        text += f", as brokers match it (RE2/J). {some(partly, _NAMED, ' and ')} {'match' if len(partly) > 1 else 'matches'} only in part"
+        action = f"Let the pattern match whole names, such as {pattern}.* for all that begin so."
     return _Cause(f"pattern {pattern}", f"{text}.", WARNING, action)
 
 

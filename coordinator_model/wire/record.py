@@ -278,9 +278,17 @@ def unpack_topics(value: bytes) -> tuple[dict[str, str], dict[str, int]]:
     return names, partitions
 
 
-def topics(at_us: int, facts: Mapping[str, str | int], *, cluster: str) -> MirrorRecord:
-    """Return the record of facts about topics, to be written to every partition."""
-    return MirrorRecord(-1, -1, None, Kind.TOPICS, at_us, cluster, frame=pack_topics(facts))
+def topics(
+    at_us: int, facts: Mapping[str, str | int], *, cluster: str, client: tuple[str | None, str] = (None, "")
+) -> MirrorRecord:
+    """Return the record of facts about topics, to be written to every partition.
+
+    :param client: id and address of the client that asked; a topic that does not exist is news for each.
+    """
+    client_id, address = client
+    return MirrorRecord(
+        -1, -1, None, Kind.TOPICS, at_us, cluster, client_id=client_id, client_address=address, frame=pack_topics(facts)
+    )
 
 
 def unreached(at_us: int, address: str, client_address: str, failed: Unreached, *, cluster: str) -> MirrorRecord:

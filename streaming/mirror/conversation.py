@@ -121,6 +121,7 @@ class Conversation:
         self._announced: tuple[Client, str] | None = None  # by this connection itself
         self._groups: dict[str, None] = {}  # seen on this connection, in order
         self._next_number = 0
+        self._client: str | None = None  #: its id in the last request that was mirrored
         self._waiting: deque[_Exchange] = deque()
         self._answered: _Exchange | None = None  # whose response is being read
         self._among_tokens = False
@@ -313,7 +314,7 @@ class Conversation:
                     self._write(record._replace(group=group))
         groups = named or tuple(self._groups)
         number = self._next_number if groups or held else -1
-        client = client_id(frame)
+        client = self._client = client_id(frame)
         exchange = _Exchange(key, version, correlation_id, number, groups, held, client)
         if not self._software and not held:
             self._software = self._known_software.of((self._client_address, client))
@@ -369,8 +370,9 @@ class Conversation:
 
     def _note_topics(self, answered: _Exchange, frame: bytes) -> None:
         assert self._topics is not None
-        if new := self._topics.read(frame, answered.api_version):
-            self._write(topics(self._at_us, new, cluster=self._cluster))
+        client = self._client, self._client_address
+        if new := self._topics.read(frame, answered.api_version, client):
+            self._write(topics(self._at_us, new, cluster=self._cluster, client=client))
 
     def _match(self, correlation_id: int) -> _Exchange:
         """The request that is answered: the oldest one, but for Produce requests that turn out to have had no answer."""

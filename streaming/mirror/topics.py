@@ -38,25 +38,41 @@ class Topic(NamedTuple):
     partitions: int  #: 0 if the broker says that there is no such topic
 
 
+Client = tuple[str | None, str]
+"""Client id and address."""
+
+
 class KnownTopics:
     """A cluster's topics, as far as they were seen."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._partitions: dict[str, tuple[str, int]] = {}  # name → id, number of partitions
-        self._seen: dict[int, None] = {}  # checksums of responses
+        self._seen: dict[int, tuple[str, ...]] = {}  # checksum of a response → topics that do not exist
+        self._missed: dict[tuple[Client, str], None] = {}  # client, and a topic that it asked for in vain
 
-    def read(self, frame: bytes, api_version: int) -> dict[str, str | int]:
-        """Return what a Metadata response, with its header, says that was not known yet: see :meth:`learn`."""
+    def read(self, frame: bytes, api_version: int, client: Client = (None, "")) -> dict[str, str | int]:
+        """Return what a Metadata response, with its header, says that was not known yet: see :meth:`learn`.
+
+        That a topic does not exist is news for each client that asks for it.
+        """
         checksum = crc32(frame[4:])
-        if checksum in self._seen:
-            return {}
-        self._seen[checksum] = None
-        _limit(self._seen, _SEEN_AT_MOST)
-        try:
-            return self.learn(topics_in(frame, api_version))
-        except (IndexError, UnicodeDecodeError):
-            return {}
+        news: dict[str, str | int] = {}
+        missing = self._seen.get(checksum)
+        if missing is None:
+            try:
+                found = topics_in(frame, api_version)
+            except (IndexError, UnicodeDecodeError):
+                found = []
+            news = self.learn(found)
+            missing = self._seen[checksum] = tuple(topic.name for topic in found if not topic.partitions)
+            _limit(self._seen, _SEEN_AT_MOST)
+        for name in missing:
+            if (client, name) not in self._missed:
+                self._missed[client, name] = None
+                news[name] = 0
+        _limit(self._missed, _SEEN_AT_MOST)
+        return news
 
     def learn(self, topics: Iterable[Topic]) -> dict[str, str | int]:
         """Return what was not known yet: id → name, and name → number of partitions.
@@ -77,9 +93,9 @@ class KnownTopics:
         return news
 
 
-def _limit(kept: dict[str, str] | dict[str, tuple[str, int]] | dict[int, None], most: int) -> None:
+def _limit(kept: dict[Any, Any], most: int) -> None:
     while len(kept) > most:
-        del kept[next(iter(kept))]  # type: ignore[arg-type]
+        del kept[next(iter(kept))]
 
 
 def topic_of(error_code: int, name: str, id_: str, partitions: int) -> Topic | None:

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
-from coordinator_model.wire.record import Unreached, unreached
+from coordinator_model.wire.record import Unreached, topics, unreached
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation, assignment
 from tests.coordinator_model.epoch_groups import alone
@@ -244,6 +244,37 @@ def test_M_16_notes_a_client_that_finds_its_coordinator_and_never_asks_to_join(t
     assert talk.the("M-16").status is Status.RESOLVED
 
 
+def asks_in_vain(talk: Conversation, client: Client, topic: str) -> None:
+    """Feed what a Metadata response says to a client that asks for a topic which does not exist."""
+    record = topics(talk.now_us, {topic: 0}, cluster="c1", client=(client.name, client.host))._replace(
+        partition=0, offset=talk.offset
+    )
+    talk.offset += 1
+    talk.records.append(record)
+    talk.findings.extend(talk.model.receive(record))
+
+
+def test_M_16_warns_of_a_client_whose_topic_does_not_exist(talk: Conversation) -> None:
+    c, d = talk.client("wrongtopic"), talk.client("other")
+    talk.find_coordinator(c)
+    asks_in_vain(talk, c, "ordres")
+    asks_in_vain(talk, d, "else")
+    talk.wait(61_000)
+    finding = talk.the("M-16")
+    assert finding.severity is Severity.WARNING
+    assert "It asks for ordres, which the brokers do not have." in finding.summary
+    assert finding.action.startswith("Mend the name")
+
+
+def test_M_16_notes_it_only_where_the_topic_was_made_meanwhile(talk: Conversation) -> None:
+    c = talk.client("wrongtopic")
+    talk.find_coordinator(c)
+    asks_in_vain(talk, c, "orders")
+    talk.topics(orders=3)
+    talk.wait(61_000)
+    assert talk.the("M-16").severity is Severity.INFO
+
+
 def test_M_16_ignores_a_client_that_asks_to_join_or_hangs_up(talk: Conversation) -> None:
     a, c = talk.client("a"), talk.client("c")
     talk.find_coordinator(c, 1)
@@ -282,11 +313,22 @@ def test_A_15_warns_of_a_pattern_that_matches_no_whole_name() -> None:
     assert talk.rules() == ["A-15"]
 
 
-def test_A_15_ignores_a_pattern_that_may_match_a_topic_of_which_nothing_is_known() -> None:
+def test_A_15_warns_of_a_pattern_by_which_nobody_gets_anything_where_no_topic_is_known() -> None:
     talk = Epochs()
-    members = matching(talk, "^orders-.*")
-    talk.live(members, 50)
-    assert talk.rules() == []
+    members = matching(talk, "^orders-")
+    talk.live(members, 25)
+    assert "no name of a topic matches its pattern ^orders- as a whole" in talk.the("A-15").summary
+
+
+def test_A_15_ignores_a_pattern_that_matches_or_of_which_another_member_has_partitions() -> None:
+    talk = Epochs()
+    talk.topics(**{"orders-eu": 3})
+    talk.live(matching(talk, "^orders-.*"), 50)
+    other = Epochs()
+    a, b = matching(other, "^orders-")
+    other.beats(a, 2, foo(0))
+    other.live([a, b], 50)
+    assert talk.rules() == other.rules() == []
 
 
 def test_A_15_warns_of_topics_that_do_not_exist(talk: Conversation) -> None:

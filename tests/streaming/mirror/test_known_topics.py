@@ -110,10 +110,18 @@ def test_new_partitions_are_news_and_an_older_number_of_the_same_topic_is_not():
 
 def test_a_topic_that_was_deleted_has_no_partitions():
     talk = Followed()
-    talk.passes_by([(NO_ID, "orders")], partitions=0, error_code=UNKNOWN_TOPIC)  # not known before: no news
+    talk.passes_by([(NO_ID, "orders")], partitions=0, error_code=UNKNOWN_TOPIC)  # its client asks in vain
     talk.passes_by([(ORDERS, "orders")])
     talk.passes_by([(NO_ID, "orders")], partitions=0, error_code=UNKNOWN_TOPIC, version=13)
-    assert [counts for _, counts in talk.facts()] == [{"orders": 3}, {"orders": 0}]
+    assert [counts for _, counts in talk.facts()] == [{"orders": 0}, {"orders": 3}, {"orders": 0}]
+
+
+def test_that_a_topic_does_not_exist_is_news_for_each_client_that_asks():
+    known, news = KnownTopics(), []
+    missing = metadata([(NO_ID, "ordres")], partitions=0, error_code=UNKNOWN_TOPIC)
+    for client in (("a", "10.0.0.1"), ("a", "10.0.0.1"), ("b", "10.0.0.1")):
+        news.append(known.read(missing, 12, client))
+    assert news == [{"ordres": 0}, {}, {"ordres": 0}]
 
 
 def test_connections_of_a_capturer_share_what_they_saw():
