@@ -218,11 +218,17 @@ def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Genera
     """Return a lawful reason for a newcomer to get the newest generation's number again (the group started over), None if there is none."""
     if body.generation_id != newest.generation or newest.roster is None or body.member_id in newest.roster:
         return None
-    if exchange.instance_id is not None and exchange.instance_id in newest.roster.values():
-        return None  # replaces a static member within the generation
+    if exchange.instance_id is not None and _may_replace(group, exchange, newest.roster):
+        return None
     if newest.proven_us >= exchange.effective_us - group.settings.clock_skew_us:
         return None  # parked with the others
     return _why_reset(group, exchange, newest, group.judge(exchange, NONE, issued=newest.generation - 1))
+
+
+def _may_replace(group: ClassicGroup, exchange: Exchange, roster: dict[str, str | None]) -> bool:
+    """Return True if a JoinGroup may have replaced a static member within a generation: its holder's session need not be over."""
+    holders = (group.members.get(id_) for id_, instance_id in roster.items() if instance_id == exchange.instance_id)
+    return any(holder is None or not group.may_have_expired(holder, exchange.inv_us) for holder in holders)
 
 
 def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, verdict: Verdict | None) -> str | None:

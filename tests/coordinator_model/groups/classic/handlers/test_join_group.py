@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP
 from tests.coordinator_model.classic import live, settled, static_group
@@ -44,6 +46,25 @@ def test_a_member_that_died_within_its_session_is_one(talk: Conversation) -> Non
     talk.round([talk.client("c")], 1)
     talk.settle()
     assert talk.rules() == ["T-09", "G-04"]
+
+
+@pytest.mark.parametrize("instance_id", [None, "i"])
+def test_a_group_that_expired_and_begins_again_at_the_same_generation_is_another(instance_id: str | None) -> None:
+    """Its static member comes back under its instance id, after the session of the one before was over."""
+    talk = Conversation()
+    a, b = talk.client("a"), talk.client("b")
+    a.instance_id = instance_id
+    talk.round([a, b], 1)
+    live(talk, [a, b], 3)
+    talk.close(a)
+    talk.close(b)
+    talk.wait(25_000)
+    again, other = talk.client("a"), talk.client("c")
+    again.instance_id = instance_id
+    talk.round([again, other], 1, leader=other)
+    live(talk, [again, other], 3)
+    talk.settle()
+    assert not {"G-06", "O-06", "S-03"} & set(talk.rules())
 
 
 # ---------------------------------------------------------------------------------------------------- overlaps, and clocks that differ
