@@ -91,6 +91,19 @@ def from_the_middle(records: list[MirrorRecord], random: Random) -> list[MirrorR
     return renumbered(records[random.randrange(len(records)) :])
 
 
+def beside(life: History, other: History) -> list[MirrorRecord]:
+    """Run two lives; return the records of both, of two groups of one partition."""
+    other.world.group = "h"
+    life.run()
+    other.run()
+    others = [
+        one._replace(connection=f"{one.connection}/h", client_id=f"{one.client_id} of h")
+        for one in other.records
+        if one.kind != "tick"
+    ]
+    return renumbered(sorted([*life.records, *others], key=lambda one: one.at_us))
+
+
 # ---------------------------------------------------------------------------------------------------- what holds of every life
 
 

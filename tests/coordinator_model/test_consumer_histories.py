@@ -37,6 +37,11 @@ def test_connections_interleaved_differently_make_no_error(plan: Plan, seed: int
     assert errors(lives.late()(plan.run().records, Random(seed))) == []
 
 
+@given(plans(), plans())
+def test_another_group_of_the_partition_makes_no_error(plan: Plan, other: Plan) -> None:
+    assert errors(lives.beside(plan.life(), other.life())) == []
+
+
 @given(plans(), st.integers(0, 2**32 - 1))
 def test_starting_in_the_middle_makes_no_error(plan: Plan, seed: int) -> None:
     assert errors(lives.from_the_middle(plan.run().records, Random(seed))) == []

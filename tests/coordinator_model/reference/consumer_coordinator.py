@@ -142,6 +142,13 @@ class ConsumerCoordinator(Coordinator):
                     self.log.append(Group())
                     reply(deleted(body, 0))
 
+    def expire(self) -> None:
+        if self.consumer is None:
+            super().expire()
+        elif self.active and not self.loading and not self.consumer.members:
+            self.consumer, self.group = None, Group()
+            self.log.append(Group())
+
     def _guarded(self, refusal: Callable[[int], Any], action: Callable[[], None], reply: Reply, *, shape: int = 0) -> None:
         """The shape of a request is looked at by a broker that does not coordinate the group, too."""
         if shape:

@@ -20,6 +20,7 @@ from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS
 ACTS = (
     "stop", "crash", "start", "freeze", "stall", "cut", "subscribe", "topic", "newcomer", "restart", "migrate",
     "fail over", "unload", "reload", "broker crash", "slow", "operator",
+    "new life",
 )  # fmt: skip
 TOPICS = ("t", "u", "v")
 RELEASES = {"4.0": (4, 0, 2), "4.1": (4, 1, 2), "4.2": (4, 2, 1), "4.3": (4, 3, 1)}
@@ -129,6 +130,8 @@ class History(history.History):
                 self.slow_replication(act)
             case "operator":
                 self.operator_acts(act)
+            case "new life":
+                self.begins_anew(act)
             case _:
                 self._move(act.what)
 

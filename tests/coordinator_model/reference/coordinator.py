@@ -606,6 +606,12 @@ class Coordinator:
         self.group = Group()
         return 0
 
+    def expire(self) -> None:
+        """Forget the group if it is empty and nothing keeps its offsets."""
+        if self.active and not self.loading and self.group.state == "E":
+            self.group = Group()
+            self.log.append(Group())
+
     # -------------------------------------------------------------------------------------------- members
 
     def _identity_error(self, id_: str, instance_id: str | None) -> int:

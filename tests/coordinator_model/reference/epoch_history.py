@@ -18,7 +18,7 @@ from tests.coordinator_model.reference.streams_coordinator import StreamsCoordin
 from tests.coordinator_model.reference.world import MS
 
 CLIENTS_ONLY = ("stop", "crash", "start", "freeze", "stall", "cut", "newcomer", "restart")
-MOVES = ("fail over", "unload", "reload", "broker crash", "slow")
+MOVES = ("fail over", "unload", "reload", "broker crash", "slow", "new life")
 SHARE_ACTS = (*CLIENTS_ONLY, *MOVES, "subscribe", "topic")
 STREAMS_ACTS = (*CLIENTS_ONLY, *MOVES, "shutdown")
 FULL_AT = 3  #: members, in a plan with a small group

@@ -17,7 +17,7 @@ from tests.coordinator_model.reference.world import MS, SECOND, START_US, VERSIO
 
 ACTS = (
     "stop", "crash", "start", "stall", "cut", "subscribe", "metadata", "newcomer", "restart", "fail over", "unload", "reload", "broker crash",
-    "slow", "operator",
+    "slow", "operator", "new life",
 )  # fmt: skip
 
 RELEASES = {
@@ -149,6 +149,8 @@ class History:
                 self.slow_replication(act)
             case "operator":
                 self.operator_acts(act)
+            case "new life":
+                self.begins_anew(act)
             case _:
                 self._move(act.what)
 
@@ -165,6 +167,13 @@ class History:
         connection = Connection(self.world, "operator", self.coordinator.name, {**VERSIONS["newest"], 8: 9, 42: 2})
         if self.coordinator.release >= (4,):  # tools of that age
             connection.ask(body, lambda _: connection.close())
+
+    def begins_anew(self, act: Act) -> None:
+        """Everybody stops, the coordinator forgets the empty group, which no frame shows, and all start again."""
+        for number, client in enumerate(self.clients):
+            client.stop()
+            self.world.at((15 + act.whom * 9) * SECOND + number * 300 * MS, self._starting(client))
+        self.world.at((14 + act.whom * 9) * SECOND, self.coordinator.expire)
 
     def _remove_member(self, client: Client) -> Any:
         """Tools name an instance id alone, and a member id where there is none."""
