@@ -16,7 +16,7 @@ from coordinator_model.releases import Release, first_release, new_in
 from coordinator_model.stored import Stored
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS
-from coordinator_model.wire.record import MirrorRecord, Unreached
+from coordinator_model.wire.record import NO_END, MirrorRecord, Unreached
 
 OLDEST: Final[Release] = (4, 0)
 """The first release with groups whose members have epochs."""
@@ -146,6 +146,7 @@ class ClusterFacts(Stored):
     _partitions: dict[tuple[str, str], PartitionCount] = {}  #: by cluster and name of topic
     _missing: dict[tuple[str, str | None, str], tuple[str, ...]] = {}  #: by cluster and client
     _failed: dict[tuple[str, str, str], FailedConnections] = {}  #: by cluster, address of a broker and host of the client
+    _ends_captured: dict[tuple[str, str], bool] = {}  #: (cluster, broker) → whether the end of a connection is captured
 
     def connections_failed(self, record: MirrorRecord, failed: Unreached) -> None:
         """Take over that connections to a broker's address failed since the last such record of that host."""
@@ -176,6 +177,14 @@ class ClusterFacts(Stored):
     def any_release(self, cluster: str, broker: str) -> Release:
         """Return the oldest release that a broker can be."""
         return self._releases.get((cluster, broker), _FIRST)
+
+    def connection_opened(self, record: MirrorRecord) -> None:
+        """Take over whether the end of the connection will be captured, too. A request log shows none."""
+        self._ends_captured[record.cluster, record.broker] = record.frame != NO_END
+
+    def captures_ends(self, cluster: str, broker: str) -> bool:
+        """Return True if a connection to the broker is known to be open while its end was not captured."""
+        return self._ends_captured.get((cluster, broker), False)
 
     def learn_topics(self, cluster: str, names: Mapping[str, str]) -> None:
         """Take over names of topics; beyond a number of them the oldest are dropped."""

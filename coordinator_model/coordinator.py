@@ -130,6 +130,8 @@ class Coordinator:
             elif kind is Kind.UNREACHED:
                 self._facts.connections_failed(record, unpack_unreached(record.frame))
                 self.groups.check_those_named(record.broker, record.at_us)
+            elif kind is Kind.OPEN:
+                self._facts.connection_opened(record)
             elif kind is Kind.TICK:
                 self._ticked(record, found)
         self._current_offset = None

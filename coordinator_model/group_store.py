@@ -126,6 +126,8 @@ class GroupStore:
     def touched(self, key: GroupKey, at_us: int) -> tuple[GroupModel[Any], OpenFindings]:
         """Return the group that a frame names, like :meth:`opened`, and note the time of its newest record."""
         group, open_findings = self.opened(key)
+        if not group.last_record_us:
+            group.usual.since_us = at_us
         group.last_record_us = max(group.last_record_us, at_us)
         self._dirty.add(key)
         return group, open_findings

@@ -8,7 +8,7 @@ partitions that they get, so what one of them has read is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -27,6 +27,12 @@ CLIENTS_KEPT: Final = 32
 FASTEST_PER_S: Final = 2_000_000
 """Records that no consumer reads from one partition in a second."""
 
+MOVES: Final = 10  #: that show a pace
+PAUSES: Final = 20  #: of a partition that stands still, times as long as usual
+LEAST_PATIENCE_S: Final = 60
+SAME_OCCASION_US: Final = 10_000_000  #: a tool may take several requests to set the offsets of a group
+RECURS_US: Final = 3_600_000_000
+
 _NO_OFFSET: Final = -1
 
 Partition = tuple[str, int]
@@ -37,12 +43,15 @@ class Group(Protocol):
 
     name: str
     open: dict[ExchangeKey, Exchange]
+    members: dict[str, Any]
+
+    def present_members(self) -> Iterable[Any]: ...
 
 
 class RefusedFetch(NamedTuple):
     """Partitions whose offsets a client could not read, and has not read since."""
 
-    error: int  #: 0: the coordinator had none, although the group had committed one
+    error: int
     first_us: int
     last_us: int
     times: int
@@ -62,6 +71,60 @@ class CommittedUnread(NamedTuple):
     steps: tuple[Step, ...]
 
 
+class SetBack(NamedTuple):
+    """A client that is no member set offsets of the group back."""
+
+    exchange: Exchange
+    steps: tuple[Step, ...]
+    times: int  #: how often it did so, with at most an hour in between
+    is_empty: bool  #: the group had no member then
+
+
+class OffsetsGone(NamedTuple):
+    """The coordinator has no offsets where the group had committed some."""
+
+    exchange: Exchange
+    gone: tuple[LostOffset, ...]  #: all that were missed lately
+
+
+class LostOffset(NamedTuple):
+    """An offset that was committed and is gone."""
+
+    topic: str
+    partition: int
+    offset: int
+    committed_s: int  #: capture time of its commit
+
+
+class Stand(NamedTuple):
+    """Where the group stands in one partition."""
+
+    offset: int  #: of the newest accepted commit that is no part of a transaction
+    at_s: int  #: capture time of that commit
+    moved_s: int  #: of the newest one that was further than the one before
+    run_s: int  #: since when it has moved without a longer pause than :attr:`patience_s`
+    every_ds: int = 0  #: how many tenths of a second pass between two commits that move it, on average
+
+    def then(self, offset: int, at_s: int) -> Stand:
+        """Return it after another commit."""
+        if offset <= self.offset:
+            return self._replace(offset=offset, at_s=at_s)
+        pause_s = at_s - self.moved_s
+        if pause_s > self.patience_s:
+            return Stand(offset, at_s, at_s, at_s, self.every_ds)
+        return Stand(offset, at_s, at_s, self.run_s, (7 * self.every_ds + 10 * pause_s) // 8 if self.every_ds else 10 * pause_s)
+
+    @property
+    def patience_s(self) -> int:
+        """For how long it may stand still at its pace."""
+        return max(LEAST_PATIENCE_S, PAUSES * self.every_ds // 10)
+
+    @property
+    def has_pace(self) -> bool:
+        """True if it has moved steadily for a while."""
+        return 10 * (self.moved_s - self.run_s) >= MOVES * max(self.every_ds, 10)
+
+
 class CommittedAhead(NamedTuple):
     """A commit is further ahead of the one before than anybody can have read in the time between."""
 
@@ -73,11 +136,14 @@ class CommittedAhead(NamedTuple):
 class CommittedOffsets(Stored):
     """The offsets of one group, and who could not read them."""
 
-    stood: dict[str, dict[int, tuple[int, int]]] = {}
-    #: topic → partition → (offset, capture time in s): of the newest accepted commit that is no part of a transaction
+    stood: dict[str, dict[int, Stand]] = {}  #: by topic and partition
     kept: int = 0
     unread: dict[str, RefusedFetch] = {}  #: by client
     read_us: dict[str, int] = {}  #: client → capture time of its last successful read since a refused one
+    none_us: int = 0  #: when a member was first answered that the group has no offset, unless any commit was seen
+    set_backs: dict[str, tuple[int, int]] = {}  #: client that is no member → how often it set offsets back, and when last
+    lost: tuple[LostOffset, ...] = ()  #: that were missed lately
+    lost_us: int = 0
 
     def on_request(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == OFFSET_FETCH:
@@ -86,8 +152,7 @@ class CommittedOffsets(Stored):
 
     def on_response(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == OFFSET_FETCH:
-            self._fetched(group, exchange, body)
-            return NOTHING
+            return self._fetched(group, exchange, body)
         if exchange.api_key in {DELETE_GROUPS, OFFSET_DELETE} and NONE in exchange.error_codes:
             self.on_gap(group)
         if NONE not in exchange.error_codes or not isinstance(exchange.facts, CommitFacts):
@@ -97,25 +162,51 @@ class CommittedOffsets(Stored):
     def on_gap(self, group: Group) -> None:  # noqa: ARG002
         """Drop everything: reads, commits and deletions may have been missed."""
         self.stood, self.kept = {}, 0
-        self.unread = {}
-        self.read_us = {}
+        self.unread, self.read_us = {}, {}
+        self.none_us, self.lost = 0, ()
+
+    def offset_of(self, topic: str, partition: int) -> int | None:
+        """Return where the group stands in a partition; None if that is not known."""
+        stand = self.stood.get(topic, {}).get(partition)
+        return None if stand is None else stand.offset
 
     # ------------------------------------------------------------------------------------------------ reads
 
-    def _fetched(self, group: Group, exchange: Exchange, body: Any) -> None:
+    def _fetched(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if not isinstance(exchange.facts, FetchFacts) or not exchange.gap_free:
-            return
+            return NOTHING
         client = client_text(exchange.actor)
-        refused = dict(self._refused(group.name, exchange.facts, body))
+        answers = dict(self._without_offset(group.name, exchange.facts, body))
+        refused = {partition: error for partition, error in answers.items() if error}
         read = {partition for partition in exchange.facts.partitions if partition not in refused}
         if read:
             keep_newest(self.read_us, client, exchange.res_us, CLIENTS_KEPT)
             self._now_read(client, read)
         if refused:
             self._note_refused(client, exchange, refused)
+        without = [partition for partition, error in answers.items() if not error]
+        if without and not self.kept:
+            self.none_us = self.none_us or exchange.res_us
+        return self._gone(exchange, without)
 
-    def _refused(self, group: str, asked: FetchFacts, body: Any) -> Iterator[tuple[Partition, int]]:
-        """Yield the partitions whose offset the answer does not give, and the error of each."""
+    def _gone(self, exchange: Exchange, without: list[Partition]) -> tuple[Event, ...]:
+        """Return an event if an offset had been committed, surely before it was asked for."""
+        found = []
+        for topic, partition in without:
+            stand = self.stood.get(topic, {}).get(partition)
+            if stand is not None and stand.at_s < exchange.inv_us // 1_000_000:
+                found.append(LostOffset(topic, partition, stand.offset, stand.at_s))
+        if not found:
+            return NOTHING
+        for one in found:
+            del self.stood[one.topic][one.partition]
+            self.kept -= 1
+        earlier = self.lost if exchange.res_us - self.lost_us <= SAME_OCCASION_US else ()
+        self.lost, self.lost_us = (*earlier, *found)[-POSITIONS_KEPT:], exchange.res_us
+        return (OffsetsGone(exchange, self.lost),)
+
+    def _without_offset(self, group: str, asked: FetchFacts, body: Any) -> Iterator[tuple[Partition, int]]:
+        """Yield the partitions whose offset the answer does not give, and the error of each; 0 if there is none."""
         answer = next((one for one in body.groups if one.group_id == group), body)
         if answer.error_code:
             yield from ((partition, answer.error_code) for partition in asked.partitions)
@@ -123,8 +214,7 @@ class CommittedOffsets(Stored):
         for topic in answer.topics:
             name = topic_key(topic)
             for entry in topic.partitions:
-                known = self.stood.get(name, {}).get(entry.partition_index)
-                if entry.error_code or (entry.committed_offset == _NO_OFFSET and known is not None):
+                if entry.error_code or entry.committed_offset == _NO_OFFSET:
                     yield (name, entry.partition_index), entry.error_code
 
     def _note_refused(self, client: str, exchange: Exchange, refused: dict[Partition, int]) -> None:
@@ -159,10 +249,15 @@ class CommittedOffsets(Stored):
             self._now_read(client, {step[:2] for step in unread})
             yield CommittedUnread(exchange, fetch, tuple(unread))
         at_s = exchange.res_us // 1_000_000
+        self.none_us = 0
+        back = () if exchange.member_id or exchange.generation >= 0 else tuple(step for step in steps if 0 <= step[3] < step[2])
+        if back and exchange.api_key == OFFSET_COMMIT and group.members:
+            is_empty = not any(True for _ in group.present_members())
+            yield SetBack(exchange, back, self._count_set_back(client, exchange.res_us), is_empty)
         ahead = [step for step in steps if step not in unread and self._is_ahead(step, at_s)]
         if ahead:
             topic, partition, _, _ = ahead[0]
-            yield CommittedAhead(exchange, tuple(ahead), at_s - self.stood[topic][partition][1])
+            yield CommittedAhead(exchange, tuple(ahead), at_s - self.stood[topic][partition].at_s)
         if exchange.api_key == OFFSET_COMMIT:  # a transaction may still be aborted
             for topic, partition, _, offset in steps:
                 self._stands(topic, partition, offset, at_s)
@@ -171,13 +266,13 @@ class CommittedOffsets(Stored):
         for topic, partitions, offsets in accepted.topics:
             known = self.stood.get(topic, {})
             for partition, offset in zip(partitions, offsets, strict=True):
-                yield topic, partition, known.get(partition, (_NO_OFFSET, 0))[0], offset
+                yield topic, partition, known[partition].offset if partition in known else _NO_OFFSET, offset
 
     def _is_ahead(self, step: Step, at_s: int) -> bool:
         topic, partition, before, offset = step
         if before < 0:
             return False
-        return offset - before > FASTEST_PER_S * (at_s - self.stood[topic][partition][1] + 1)
+        return offset - before > FASTEST_PER_S * (at_s - self.stood[topic][partition].at_s + 1)
 
     def _stands(self, topic: str, partition: int, offset: int, at_s: int) -> None:
         known = self.stood.setdefault(topic, {})
@@ -187,7 +282,17 @@ class CommittedOffsets(Stored):
                     del self.stood[topic]
                 return
             self.kept += 1
-        known[partition] = (offset, at_s)
+        before = known.get(partition)
+        known[partition] = Stand(offset, at_s, at_s, at_s) if before is None else before.then(offset, at_s)
+
+    def _count_set_back(self, client: str, at_us: int) -> int:
+        times, last_us = self.set_backs.get(client, (0, 0))
+        if at_us - last_us > RECURS_US:
+            times = 0
+        if not times or at_us - last_us > SAME_OCCASION_US:
+            times += 1
+        keep_newest(self.set_backs, client, (times, at_us), CLIENTS_KEPT)
+        return times
 
 
 def read_positions(body: Any) -> CommitFacts:

@@ -7,7 +7,7 @@ them, applies rules to their events, and shows them; it asks for no type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from msgspec import field
@@ -33,6 +33,7 @@ from coordinator_model.groups.records import (
 from coordinator_model.groups.recurring import Recurring
 from coordinator_model.groups.requests import REQUEST_READERS, client_of, exchange_of
 from coordinator_model.groups.tracker import NOTHING, Event
+from coordinator_model.groups.usual import Usual
 from coordinator_model.settings import Settings
 from coordinator_model.stored import Stored
 from coordinator_model.wire import error_name
@@ -98,6 +99,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     conversions: tuple[int, ...] = ()  #: times of the last conversions between protocols
     late_frames: tuple[LateFrame, ...] = ()
     effects: PendingEffects = field(default_factory=PendingEffects)
+    usual: Usual = field(default_factory=Usual)
 
     def attach(
         self,
@@ -411,6 +413,10 @@ class GroupModel(Group[M]):
                 coming.append(end_us)
 
     # ------------------------------------------------------------------------------------------------ views
+
+    def holders_of(self, partitions: Container[tuple[str, int]]) -> list[str] | None:
+        """Return who holds any of these partitions, by topic and number, now; None if that is not known."""
+        raise NotImplementedError
 
     def view(self, open_findings: int, partition: int, now_us: int) -> GroupView:
         """Return the group as a dashboard shows it."""

@@ -402,6 +402,7 @@ class Recorder(Stored):
         )
         group.group_events.append(event)
         group.recurring.on_event(event, shown_by)
+        group.usual.on_event(event)
         return event
 
 

@@ -24,6 +24,7 @@ from coordinator_model.events import (
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.config_offsets import ConfigOffsets
 from coordinator_model.groups.classic.hot_joins import HotJoins
+from coordinator_model.groups.classic.subscriptions import Subscriptions
 from coordinator_model.groups.evidence import client_named, client_of, client_text, event_evidence, request_evidence
 from coordinator_model.groups.records import Exchange, JoinFacts
 from coordinator_model.stored import Stored
@@ -301,6 +302,7 @@ class Recurring(Stored):
     given_up: tuple[GivenUp, ...] = ()  #: oldest first
     hot_joins: HotJoins = field(default_factory=HotJoins)
     config_offsets: ConfigOffsets = field(default_factory=ConfigOffsets)
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
 
     def on_event(self, event: GroupEvent, shown_by: Exchange | None) -> None:
         """Note what happened in the group.
@@ -327,8 +329,12 @@ class Recurring(Stored):
         if event.new:
             self.scaling.joined = self.scaling.joined or event_evidence(event, shown_by, "asks to join")
             self.unasked_drops.on_joined(event, shown_by)
-        if event.client_id and self.given_up:  # a host alone makes no client known
-            client = client_of(event)
+        if event.client_id:  # a host alone makes no client known
+            self.on_join_asked(client_of(event))
+
+    def on_join_asked(self, client: str) -> None:
+        """Note that a client asks to join, which may have given up a JoinGroup."""
+        if self.given_up:
             self.given_up = tuple(one._replace(again=True) if one.client == client else one for one in self.given_up)
 
     def on_join_closed(self, exchange: Exchange, at_us: int) -> None:
@@ -352,4 +358,5 @@ class Recurring(Stored):
             or self.given_up
             or self.hot_joins.by_connection
             or self.config_offsets.is_any
+            or self.subscriptions.rejoins
         )

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator_model.events import LEADER_REJOINED, MEMBER_LEFT, NOT_SEEN, REMOVED, SAME_TOPICS, WORKER_REJOINED
+from coordinator_model.events import (
+    LEADER_REJOINED,
+    MEMBER_LEFT,
+    NOT_SEEN,
+    REMOVED,
+    SAME_TOPICS,
+    SUBSCRIPTION_CHANGED,
+    WORKER_REJOINED,
+)
 from coordinator_model.finding import CLIENT, CONFIG, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_causes import in_a_row, is_begun_by, is_started_by
@@ -19,10 +27,11 @@ from coordinator_model.groups.classic.trackers.rebalance_history import (
     SubscriptionAlternated,
 )
 from coordinator_model.groups.classic.trackers.sessions import names_poll_timeout
-from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.evidence import client_text, request_evidence
 from coordinator_model.groups.rebalance import LONG_US, MINUTE_US, Rebalance, Starter
 from coordinator_model.rules.base import Breach, admission, captured, first_and_last, is_gone, rule, the_client, who
 from coordinator_model.rules.epoch_checks import subscription_flaps
+from coordinator_model.rules.progress import stuck_text
 from coordinator_model.wire import CONNECT
 from coordinator_model.wording import counted, seconds, some
 
@@ -40,6 +49,10 @@ _COORDINATOR = ("C-04", "C-05", "C-13")
 _NO_CLIENT = frozenset({NOT_SEEN, REMOVED})  #: causes without a client that is known
 _MILD = frozenset({LEADER_REJOINED, SAME_TOPICS})
 _TIMEOUTS = ("T-10", "T-11", "T-12")
+_FOR_TOPICS = (
+    "Make the topics together, or name them, rather than one after the other under a pattern. With group.protocol=consumer the broker "
+    "resolves the pattern, once for all members."
+)
 _IN_COMMON = (
     "Find what these clients have in common, rather than stop one of them: a deployment, a host, a topic whose records they cannot "
     "process. Then read their logs."
@@ -139,18 +152,32 @@ def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         severity, why = WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
     else:
         return None
-    observed = _causes_text(rebalances)
-    if most and most[0][1] > 1 and _by_whom(most) not in why:
+    observed, topics = _causes_text(rebalances), _new_topics(group, rebalances)
+    if most and most[0][1] > 1 and _by_whom(most) not in why and not topics:
         observed += f"; of {len(rebalances)}, {_by_whom(most)}"
     frames = [rebalance.starter.frame for rebalance in first_and_last(rebalances)]
     return Breach(
         "",
-        f"Group {group.name} rebalanced {count} times in {window_us // MINUTE_US} minutes: {why}.",
+        f"Group {group.name} rebalanced {count} times in {window_us // MINUTE_US} minutes: {why}.{topics}",
         observed,
         captured(*frames, rebalanced.newest.proof),
         generation=rebalanced.newest.generation,
         severity=severity,
+        action=_FOR_TOPICS if topics else None,
         actor=most[0][0].actor if len(most) == 1 and most[0][1] * 2 >= len(rebalances) else None,
+    )
+
+
+def _new_topics(group: ClassicGroup, rebalances: tuple[Rebalance, ...]) -> str:
+    """Return that most rebalances follow new topics that a pattern matches, as a sentence; else nothing."""
+    changed = [one for one in rebalances if one.starter.cause == SUBSCRIPTION_CHANGED]
+    new = [topic for topic in group.recurring.subscriptions.new if topic.at_us >= rebalances[0].began_us]
+    if not new or 2 * len(changed) < len(rebalances):
+        return ""
+    names = some([topic.name for topic in new], _NAMED)
+    return (
+        f" {len(changed)} of them follow {counted(len(new), 'new topic')} that their pattern matches ({names}): each member joins again "
+        "with one more topic, at its own refresh of metadata."
     )
 
 
@@ -175,7 +202,7 @@ def _beside(row: tuple[Rebalance, ...]) -> list[tuple[Starter, int]]:
     ERROR,
     HEURISTIC,
     CLIENT,
-    suppressed_by=("R-10", "R-17", "R-25", "R-27", "T-05", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
+    suppressed_by=("M-13", "R-10", "R-17", "R-25", "R-27", "T-05", *_TIMEOUTS, *_BAD_PLANS, *_COORDINATOR),
     quiet_times=5,
 )
 def R_07(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
@@ -221,7 +248,7 @@ def R_07(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         )
     return Breach(
         starter.member_id if same_member else starter.subject,
-        f"{began}, and the other members had to take part each time.",
+        f"{began}, and the other members had to take part each time.{stuck_text(group, client_text(starter.actor))}",
         _causes_text(row),
         captured(*frames),
         actor=starter.actor,

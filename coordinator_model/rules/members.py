@@ -30,6 +30,7 @@ from coordinator_model.rules.base import Breach, HeldFinding, is_refused_no_long
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import CHURN, crash_loop, heartbeat_for_another, ids_left_behind
 from coordinator_model.rules.generations import is_zombie, time_to_rejoin_us
+from coordinator_model.rules.progress import stuck_text
 from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID
@@ -372,7 +373,7 @@ def M_13(group: ClassicGroup | EpochGroupData, back: CameBackDead) -> Breach | N
     return Breach(
         exchange.instance_id or client_text(exchange.actor),
         f"{begin(client)} {went} and came back {len(times)} times since {clock(times[0])}: each time takes the "
-        f"group a rebalance, and up to the session timeout{waits}, to notice.",
+        f"group a rebalance, and up to the session timeout{waits}, to notice.{stuck_text(group, client_text(exchange.actor))}",
         f"the connection of {back.dead.id} closed without a LeaveGroup, and the same {back.known_by} joined with an empty member id; "
         f"{len(times)} times in {seconds(times[-1] - times[0])}",
         exchange_evidence(exchange),

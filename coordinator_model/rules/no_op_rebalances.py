@@ -8,13 +8,15 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from coordinator_model.events import LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED
-from coordinator_model.finding import CONFIG, HEURISTIC, INFO, WARNING
+from coordinator_model.finding import CLIENT, CONFIG, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.rebalance import Rebalance
-from coordinator_model.rules.base import Breach, Due, Matter, captured, first_and_last, timer_rule
-from coordinator_model.wording import clock, counted, seconds
+from coordinator_model.groups.records import Member
+from coordinator_model.rules.base import Breach, Due, Matter, admission, captured, first_and_last, timer_rule, who
+from coordinator_model.wording import begin, clock, counted, seconds
 
 _REBALANCES = 3
+_REJOINS = 3
 _TOGETHER = 2  #: clients that lose a connection at once, which no single client explains
 _ASKED: Final = frozenset({LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED})
 _FAILURES: Final = ("fail", "error", "exception")
@@ -125,3 +127,42 @@ def R_25(group: ClassicGroup) -> Iterator[Due]:
 
     periods_us = [later.began_us - earlier.began_us for earlier, later in pairwise(row)]
     yield Due(last.over_us, "", WARNING if lost_us else INFO, describe, period_us=2 * max(periods_us))
+
+
+@timer_rule(
+    "rejoins with nothing changed",
+    WARNING,
+    HEURISTIC,
+    CLIENT,
+    matter=Matter.RECURRENCE,
+    quiet_times=5,
+    suppressed_by=("R-10", "R-26"),
+)
+def R_29(group: ClassicGroup) -> Iterator[Due]:
+    """A member joins a settled group again and again although nothing changed: each time it gives up its partitions and gets the
+    same ones, and reads nothing meanwhile.
+
+    Condition: Three times within 15 minutes, five seconds or more apart, a JoinGroup of the member was answered at once with the
+        generation in which it was already, which shows that its subscription is the same.
+    Expected: A member joins again when it is asked to, or when its subscription changed.
+    Action: Upgrade the client library: librdkafka before 1.0 does so at refreshes of metadata in which topics come in another order.
+    False alarms: An application that subscribes again to the same topics.
+    """
+    for member_id, times_us in group.recurring.subscriptions.rejoins.items():
+        member = group.members.get(member_id)
+        if len(times_us) < _REJOINS or member is None or not member.present:
+            continue
+        longest_us = max(later - earlier for earlier, later in pairwise(times_us))
+
+        def describe(member: Member = member, times_us: tuple[int, ...] = times_us, longest_us: int = longest_us) -> Breach:
+            return Breach.of_member(
+                member,
+                f"{begin(who(member))} joined group {group.name} again {len(times_us)} times since {clock(times_us[0])}, the last time at "
+                f"{clock(times_us[-1])}, with nothing changed: it gave up its partitions each time, and got the same in generation "
+                f"{member.joined}.",
+                f"{len(times_us)} JoinGroups answered with generation {member.joined}, at most {seconds(longest_us)} apart",
+                admission(member),
+                generation=member.joined,
+            )
+
+        yield Due(times_us[-1], member_id, WARNING, describe, period_us=2 * longest_us)

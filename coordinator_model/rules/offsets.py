@@ -31,10 +31,13 @@ from coordinator_model.rules.epoch_members import commits_again
 from coordinator_model.rules.generations import time_to_rejoin_us
 from coordinator_model.rules.unlawful import joined_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
-from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
+from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from coordinator_model.wording import a_or_an, counted, seconds, some
 
 _NAMED: Final = 3  # partitions that a sentence names
+_TOPIC_GONE: Final = (
+    "Ask who deleted the topic. Restart the client if it was made anew; else take the topic out of its subscription."
+)
 _AFTER_LEAVING: Final = (
     "If its application polled too rarely (T-05), its client left while it processed: process fewer records per poll, faster, or raise "
     "max.poll.interval.ms. Else commit before unsubscribing or closing."
@@ -363,18 +366,23 @@ def O_09(group: ClassicGroup, rejected: CommitRejected) -> Breach | None:
     """Progress is not saved; a restart processes everything since the last good commit again.
 
     Condition: At least two commits in a row of one committer were answered OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE,
-        TOPIC_AUTHORIZATION_FAILED or GROUP_AUTHORIZATION_FAILED for at least one partition.
-    Expected: Commits within the broker's limits, by a principal that may read the group and describe the topics.
+        TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID for at least one
+        partition.
+    Expected: Commits within the broker's limits, by a principal that may read the group and describe the topics, of topics that
+        exist.
     Action: Set the ACLs right, or shorten the commit's metadata (offset.metadata.max.bytes).
     False alarms: None known.
     """
     if rejected.times < 2:
         return None
     exchange, why = rejected.exchange, error_name(rejected.error)
+    is_unknown = rejected.error in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
     return Breach.of_sender(
         exchange,
-        f"{_name(exchange)} cannot save its progress in group {group.name}: its commits are refused with {why}.",
+        f"{_name(exchange)} cannot save its progress in group {group.name}: its commits of {_partitions(rejected.partitions)} are refused "
+        f"with {why}{': the topic was deleted, or made anew' if is_unknown else ''}.",
         f"{counted(rejected.times, 'commit')} in a row answered {why} for at least one partition",
         (request_evidence(exchange), response_evidence(exchange, rejected.error)),
         subject=rejected.committer,
+        action=_TOPIC_GONE if is_unknown else None,
     )

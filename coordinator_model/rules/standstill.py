@@ -142,7 +142,9 @@ def _awaited_to_sync(group: ClassicGroup) -> WaitedFor:
     return WaitedFor(words, CLIENT, leader.actor, leader.id, leader.instance_id)
 
 
-@timer_rule("group stands still", WARNING, CONFIRMED, CLIENT, matter=Matter.REQUEST, suppressed_by=("C-04", "C-05", "C-13", "G-12"))
+@timer_rule(
+    "group stands still", WARNING, CONFIRMED, CLIENT, matter=Matter.REQUEST, suppressed_by=("C-04", "C-05", "C-13", "G-12", "M-13")
+)
 def R_18(group: ClassicGroup) -> Iterator[Due]:
     """No member consumes: the members gave up their partitions and wait for a member that does not come, and lag grows.
 

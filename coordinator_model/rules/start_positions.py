@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from coordinator_model.finding import CLIENT, CONFIG, CONFIRMED, HEURISTIC, WARNING
+from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, HEURISTIC, INFO, OPERATOR, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.committed_offsets import FASTEST_PER_S, CommittedAhead, CommittedUnread, Step
+from coordinator_model.groups.committed_offsets import FASTEST_PER_S, CommittedAhead, CommittedUnread, OffsetsGone, SetBack, Step
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, HeldFinding, rule, whom
+from coordinator_model.rules.base import Breach, HeldFinding, rule, the_client, whom
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import NONE
-from coordinator_model.wording import plural, seconds
+from coordinator_model.wording import begin, clock, counted, plural, seconds, some
 
 _NAMED: Final = 3  # partitions that a sentence names
+_RETAINED_US: Final = 60_000_000  #: the shortest offsets.retention.minutes
+_WHEN_GONE: Final = (
+    "If records must not be skipped, set the offsets to those named here (kafka-consumer-groups.sh --reset-offsets) while the group is "
+    "stopped. Raise offsets.retention.minutes of the brokers above the longest time for which the group is empty; else ask who deleted "
+    "offsets or made the topic anew."
+)
 
 
 def _name(exchange: Exchange) -> str:
@@ -44,23 +50,46 @@ def _read_after_all(group: ClassicGroup | EpochGroupData, held: HeldFinding) -> 
     return read_us is not None and read_us <= held.opened_us
 
 
-@rule("start position not read", WARNING, CONFIRMED, CLIENT, explained=_read_after_all)
+def offsets_gone(group: GroupModel[Any], gone: OffsetsGone) -> Breach:
+    """Return the breach of offsets that were committed and are gone."""
+    exchange, until = gone.exchange, clock(max(one.committed_s for one in gone.gone) * 1_000_000)
+    empty_us, ended_us = group.usual.empty_us
+    was_empty = empty_us and ended_us and ended_us - empty_us > _RETAINED_US
+    why = f" The group was empty for {seconds(ended_us - empty_us)} since {clock(empty_us)}: retention." if was_empty else ""
+    names = some([f"{one.topic}-{one.partition} at {one.offset}" for one in gone.gone], _NAMED)
+    records = counted(sum(one.offset for one in gone.gone), "record")
+    return Breach(
+        "",
+        f"The offsets of {counted(len(gone.gone), 'partition')} that group {group.name} had committed until {until} are gone: "
+        f"{names}.{why} auto.offset.reset decides where its members begin: with earliest they read up to {records} again, with "
+        "latest they skip what came meanwhile.",
+        f"OffsetFetch answered with no offset for {counted(len(gone.gone), 'partition')} of which a commit was seen",
+        (request_evidence(exchange), response_evidence(exchange, NONE)),
+        actor=exchange.actor,
+        blame=CONFIG,
+        certainty=CERTAIN,
+        generation=group.generation,
+        action=_WHEN_GONE,
+    )
+
+
+@rule("start position not read", WARNING, CONFIRMED, CLIENT, explained=_read_after_all, also=(offsets_gone,))
 def O_10(group: GroupModel[Any], unread: CommittedUnread) -> Breach:
     """A client that could not read the group's offset took that for none, and began where auto.offset.reset says: with latest it
     skips everything in between, with earliest it processes everything again. Its commit hides that.
 
     Condition: An OffsetFetch was refused for a partition (STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSTABLE_OFFSET_COMMIT or any
-        other error), or answered with no offset although a commit of it was seen; no client of that client id and host read it
-        since, none is being read, and a commit of it was accepted. The first 256 partitions of a request are watched.
+        other error), no client of that client id and host read it since, none is being read, and a commit of it was accepted. Or it
+        was answered with no offset although a commit of it was seen: the offset is gone. The first 256 partitions of a request are
+        watched.
     Expected: A refused OffsetFetch is repeated until it succeeds, before the first record is read.
     Action: Stop the named client before it goes on, set the offsets of the partitions named back to where the group stood
-        (kafka-consumer-groups.sh --reset-offsets), and upgrade the client library. If there was no offset, look at
-        offsets.retention.minutes and at whoever deletes offsets.
+        (kafka-consumer-groups.sh --reset-offsets), and upgrade the client library.
     False alarms: An application that keeps its positions elsewhere and seeks to them although the library's read failed. A topic
         that was deleted and made again has no offsets.
     """
     exchange, fetch = unread.exchange, unread.fetch
-    why = error_name(fetch.error) if fetch.error else "no offset, although the group had committed one"
+    why = error_name(fetch.error)
     times = "" if fetch.times == 1 else f" {fetch.times} times"
     waited_us = exchange.inv_us - fetch.last_us
     return Breach.of_sender(
@@ -69,7 +98,6 @@ def O_10(group: GroupModel[Any], unread: CommittedUnread) -> Breach:
         f"answered {why}{times}, {seconds(waited_us)} before the commit, and was not repeated. It moves {_moves(unread.steps)}.",
         f"{len(unread.steps)} {plural(len(unread.steps), 'partition')} committed after an OffsetFetch answered {why}",
         (*fetch.frames, request_evidence(exchange), response_evidence(exchange, NONE)),
-        blame=None if fetch.error else CONFIG,
         subject=client_text(exchange.actor),
     )
 
@@ -93,4 +121,32 @@ def O_11(group: GroupModel[Any], ahead: CommittedAhead) -> Breach:
         f"{len(ahead.steps)} {plural(len(ahead.steps), 'partition')} committed more than {FASTEST_PER_S} records per second ahead",
         (request_evidence(exchange), response_evidence(exchange, NONE)),
         subject=client_text(exchange.actor),
+    )
+
+
+@rule("offsets set back", INFO, CERTAIN, OPERATOR)
+def O_13(group: GroupModel[Any], back: SetBack) -> Breach:
+    """Somebody who is no member set the group back: its members read records again.
+
+    Condition: An accepted OffsetCommit that names no member holds a lower offset than the newest one known of that partition. A
+        warning if the same client does so again within an hour.
+    Expected: Offsets that are set while the group is stopped, once, by whom it concerns.
+    Action: If an operator reset the group on purpose, nothing. Else find the client named: a tool for another cluster, or a mirror
+        that copies offsets (MirrorMaker's sync.group.offsets), must not write for a group that is used here.
+    False alarms: An application without members that seeks back.
+    """
+    exchange, recurs = back.exchange, back.times > 1
+    records = sum(before - offset for _, _, before, offset in back.steps)
+    again = f", {back.times} times by now" if recurs else ""
+    when = " while the group was empty" if back.is_empty else ""
+    return Breach(
+        client_text(exchange.actor),
+        f"{begin(the_client(exchange.actor))}, which is no member, set group {group.name} back on "
+        f"{counted(len(back.steps), 'partition')}{when}{again}: {_moves(back.steps)}. {counted(records, 'record')} "
+        f"{plural(records, 'is', 'are')} read again.",
+        f"an OffsetCommit without a member accepted at {clock(exchange.res_us)}, behind the offsets of "
+        f"{counted(len(back.steps), 'partition')}",
+        (request_evidence(exchange), response_evidence(exchange, NONE)),
+        actor=exchange.actor,
+        severity=WARNING if recurs else None,
     )

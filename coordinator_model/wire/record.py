@@ -49,6 +49,10 @@ class Kind(StrEnum):
         return cls.OTHER
 
 
+NO_END: Final = b"no end"
+"""The frame of an OPEN record of an input that does not see when a connection ends."""
+
+
 class RecordError(ValueError):
     """The envelope of a mirror record cannot be read; the message names the field."""
 

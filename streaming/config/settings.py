@@ -287,6 +287,8 @@ _AT_LEAST_ONE: Final = frozenset(
     {
         "zombie_refusals",
         "standstill_ms",
+        "missing_ms",
+        "left_ms",
         "crash_loop_returns",
         "crash_loop_ms",
         "quiet_ms",

@@ -12,7 +12,7 @@ from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
-from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss, pack_topics
+from coordinator_model.wire.record import NO_END, Kind, Loss, MirrorRecord, pack_loss, pack_topics
 
 START_US = 1_700_000_000_000_000
 MS = 1_000
@@ -132,6 +132,10 @@ class Conversation:
 
     def call(self, client: Client, body: Any, reply: Any, *, version: int | None = None, after_ms: float = 1) -> None:
         self.answer(self.ask(client, body, version=version), reply, after_ms=after_ms)
+
+    def open(self, client: Client, *, shows_end: bool = True) -> None:
+        """A connection begins whose end will be captured, or not, as in a broker's request log."""
+        self._feed(Kind.OPEN, Asked(client, -1, -1, -1), b"" if shows_end else NO_END)
 
     def close(self, client: Client) -> None:
         self._feed(Kind.CLOSE, Asked(client, -1, -1, -1), b"")

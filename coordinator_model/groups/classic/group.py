@@ -39,6 +39,7 @@ from coordinator_model.groups.classic.trackers.member_identity import MemberIden
 from coordinator_model.groups.classic.trackers.offsets import Offsets
 from coordinator_model.groups.classic.trackers.rebalance_history import RebalanceHistory
 from coordinator_model.groups.classic.trackers.sessions import Sessions
+from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses
 from coordinator_model.groups.events import (
@@ -129,6 +130,7 @@ class ClassicGroup(GroupData):
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing or the group moved, so generation and membership may have changed unseen."""
         self.rebalances.on_gap(self, at_us, because)
+        self.usual.on_gap(at_us)
         self.learning_because = because
         self.addresses = CoordinatorAddresses()
         self.given_up.clear()
@@ -154,7 +156,9 @@ class ClassicGroup(GroupData):
 
     def new_incarnation(self, at_us: int, because: str) -> None:
         super().new_incarnation(at_us, because)
+        committed, self.committed_offsets = self.committed_offsets, CommittedOffsets()
         self.on_gap(at_us, because)
+        self.committed_offsets = committed  # they are in the log, whichever coordinator reads it
 
     def fell_silent(self, member: Member, at_us: int) -> tuple[FellSilent, ...]:
         """Remove a member whose session has certainly expired."""

@@ -6,13 +6,14 @@ leaves the slow part of a group as it is; see ``heartbeat``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.classic import rebalance
 from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.groups.classic.departures import holders_of
 from coordinator_model.groups.classic.group import TRACKERS, ClassicGroup
 from coordinator_model.groups.classic.handlers import (
     delete_groups,
@@ -75,8 +76,10 @@ def _on_request(group: ClassicGroup, exchange: Exchange, member: Member | None, 
             member.fence_frames = [*member.fence_frames[:2], request_evidence(exchange)]
             events = (*events, FenceIgnored(exchange, member))
     if api_key != HEARTBEAT:
-        if api_key == JOIN_GROUP and body.protocol_type == CONNECT:
-            group.recurring.config_offsets.on_join(exchange, body)
+        if api_key == JOIN_GROUP:
+            group.recurring.subscriptions.on_join(exchange, body)
+            if body.protocol_type == CONNECT:
+                group.recurring.config_offsets.on_join(exchange, body)
         for tracker in _TRACKERS_OF[api_key](group):
             events += tracker.on_request(group, exchange, body)
         if api_key in rebalance.API_KEYS:
@@ -94,7 +97,9 @@ def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Ev
     joined_before = None if sender is None else sender.joined
     events = _ON_RESPONSE[exchange.api_key](group, exchange, body)
     if exchange.api_key == JOIN_GROUP:
-        group.recurring.hot_joins.on_answer(exchange, same_generation=joined_before == body.generation_id)
+        same_generation = joined_before == body.generation_id
+        group.recurring.hot_joins.on_answer(exchange, same_generation=same_generation)
+        group.recurring.subscriptions.on_answer(exchange, same_generation=same_generation)
     elif exchange.api_key == SYNC_GROUP and not exchange.error and group.protocol_type == CONNECT:
         group.recurring.config_offsets.on_assignment(exchange, body)
     if exchange.api_key != HEARTBEAT or exchange.error:
@@ -226,6 +231,10 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
         since_us = max(since_us, self.coverage.since_us)
         settings = self.settings
         return since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + settings.clock_skew_us
+
+    def holders_of(self, partitions: Container[tuple[str, int]]) -> list[str] | None:
+        known = self.rebalances
+        return holders_of(known.held, known.gone_us, partitions) if known.held_known else None
 
     def view(self, open_findings: int, partition: int, now_us: int) -> GroupView:
         return view(self, open_findings, partition, now_us)

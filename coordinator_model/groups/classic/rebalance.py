@@ -37,9 +37,10 @@ from coordinator_model.events import (
     Unheld,
 )
 from coordinator_model.groups.classic.assignment_checks import CONSUMER, Partitions, read_assignment
+from coordinator_model.groups.classic.departures import note_departure
 from coordinator_model.groups.classic.trackers.rebalance_causes import expired, had_members
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
-from coordinator_model.groups.evidence import client_named
+from coordinator_model.groups.evidence import client_named, client_text
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.rebalance import (
     NO_STARTER,
@@ -122,6 +123,8 @@ class ClassicRebalances(Recorder):
         if self.current is not None and self.current.generation is None and exchange.member_id:
             progress = self.current.progress_of(identity)
             if progress.joined_us:
+                if exchange.actor.client_id:
+                    group.recurring.on_join_asked(client_text(exchange.actor))
                 return  # it waits already
             _note_join(group, progress, exchange)
         self.emit(group, MemberJoined, exchange, identity, new=_is_new(group, exchange, exchange.member_id))
@@ -225,12 +228,16 @@ class ClassicRebalances(Recorder):
         identity = Identity.of_member(member)
         if self.current is not None:
             self.current.note_gone(member.id, at_us)
+        stopped_us = _stopped_us(member, why, at_us)
+        if why != Removed.REPLACED:
+            held = self.held.get(identity.holder, {}) if self.held_known else None
+            note_departure(group, member, why, stopped_us=stopped_us, known_us=at_us, held=held)
         if identity.holder in self.held:
-            self.gone_us.setdefault(identity.holder, _stopped_us(member, why, at_us))
+            self.gone_us.setdefault(identity.holder, stopped_us)
         progress = self.current.members.get(member.id) if self.current is not None else None
         told_us = progress.told_us if progress is not None else 0
         if why in {Removed.SILENT, Removed.DROPPED} and not member.leaving:
-            self.lost[identity.holder] = MemberProgress(identity, told_us=told_us, stopped_us=_stopped_us(member, why, at_us))
+            self.lost[identity.holder] = MemberProgress(identity, told_us=told_us, stopped_us=stopped_us)
         if why == Removed.SILENT:
             silent_since_us = member.last_frame_us
             self.add(group, SessionOver, at_us, (member.id, silent_since_us), **identity.named, silent_since_us=silent_since_us)

@@ -203,6 +203,7 @@ class EpochGroupData(Watched):
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing, so epochs and assignments may have changed unseen."""
         self.rebalances.on_gap(self, at_us, because)
+        self.usual.on_gap(at_us)
         self.committed_offsets.on_gap(self)
         self.learning_because = because
         self.followed_us, self.unseen = at_us, None

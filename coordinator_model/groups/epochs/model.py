@@ -6,6 +6,7 @@ which ``kinds`` reads, and in few rules. A member that uses the classic protocol
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, ClassVar, Final
 
 from coordinator_model.group_view import GroupView
@@ -223,6 +224,17 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         return events
 
     # ------------------------------------------------------------------------------------------------ views
+
+    def holders_of(self, partitions: Container[tuple[str, int]]) -> list[str] | None:
+        if not self.traits.exclusive or any(member.granted is None for member in self.present_members()):
+            return None
+        return [
+            member.id
+            for member in self.present_members()
+            if any(
+                (topic, number) in partitions or (self.topic_text(topic), number) in partitions for topic, number in member.holds
+            )
+        ]
 
     def view(self, open_findings: int, partition: int, now_us: int) -> GroupView:
         return view(self, open_findings, partition, now_us)

@@ -54,6 +54,7 @@ from coordinator_model.groups.rebalance import (
     place_of,
 )
 from coordinator_model.groups.records import Exchange, Partitions, Removed, by_topic
+from coordinator_model.groups.usual import Gone
 from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
@@ -237,6 +238,14 @@ class EpochRebalances(Recorder):
             for other in others:
                 taken |= other.holds & held
             self._release(held - taken, identity.holder, stopped_us, at_us)
+        if why not in {Removed.REPLACED, Removed.AWAY}:
+            was_member_us = stopped_us - member.joins[-1] if member.joins else 0
+            named = by_topic((group.topic_text(topic), number) for topic, number in held)
+            group.usual.went(
+                Gone.of(member, Removed(why), stopped_us=stopped_us, known_us=at_us, was_member_us=was_member_us, held=named),
+                len(others),
+                group.committed_offsets.offset_of,
+            )
         was_gone = self.gone.pop(member.id, None)
         self.joiners.pop(member.id, None)
         progress = self.current.members.pop(member.id, None) if self.current is not None else None

@@ -7,7 +7,7 @@ import re
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
+from coordinator_model.wire.record import NO_END, Cause, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation
 
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ class LoggedConnection(Conversation):
         self.is_over = False  #: whether its broker was started anew since
         self.waiting = 0  #: exchanges that are known of, and not written yet
         self.names: dict[str, None] = {}  #: groups that its requests name, those that are not written yet included
-        if midway:
-            self._held.clear()
+        self._held = [] if midway else [record._replace(frame=NO_END) for record in self._held]
 
     def asked(self, frame: bytes, at_us: int, software: str, principal: str) -> None:
         """The client's next request."""

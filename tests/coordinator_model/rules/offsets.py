@@ -11,6 +11,11 @@ from tests.coordinator_model.conversation import Client, Conversation, assignmen
 def give(talk: Conversation, clients: list[Client], generation: int, partitions: dict[Client, tuple[int, ...]]) -> None:
     """A round in which each member is given partitions of topic t."""
     talk.join_all(clients, generation)
+    assign(talk, clients, partitions)
+
+
+def assign(talk: Conversation, clients: list[Client], partitions: dict[Client, tuple[int, ...]]) -> None:
+    """The second half of such a round."""
     plan = {one: assignment(t=partitions.get(one, ())) for one in clients}
     entries = tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=blob) for one, blob in plan.items())
     asked = [talk.ask(one, talk.sync_request(one, [], assignments=entries if one is clients[0] else ())) for one in clients]

@@ -1139,16 +1139,94 @@ def test_O_10_fires_when_the_whole_read_is_refused(talk: Conversation) -> None:
     assert "t-0 from 40 to 40, t-2 to 5" in talk.the("O-10").summary
 
 
-def test_O_10_tells_of_an_offset_that_the_coordinator_lost(talk: Conversation) -> None:
+def test_O_10_tells_of_offsets_that_are_gone_as_soon_as_they_are_missed(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    talk.commit_offsets(a, {0: 40, 2: 2})
+    talk.wait(2_000)
+    talk.fetch_offsets(b, {0: -1, 1: -1})
+    talk.fetch_offsets(a, {2: -1})
+    talk.fetch_offsets(a, {2: -1})
+    finding = talk.the("O-10")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CERTAIN, Blame.CONFIG)
+    assert finding.count == 2
+    assert "The offsets of 2 partitions that group g had committed until " in finding.summary
+    assert "are gone: t-0 at 40, t-2 at 2. auto.offset.reset decides" in finding.summary
+    assert "up to 42 records again" in finding.summary
+    assert "offsets.retention.minutes" in finding.action
+
+
+def test_O_10_names_retention_if_the_group_was_empty_and_began_anew(talk: Conversation) -> None:
+    a = talk.client("a")
+    talk.round([a], 1)
     talk.commit_offsets(a, {0: 40})
+    live(talk, [a], 3)
+    talk.leave(a)
+    talk.wait(75_000)
+    talk.now_us += 1_000
+    b = talk.client("b")
+    talk.round([b], 1)
     talk.fetch_offsets(b, {0: -1})
-    talk.wait(1_000)
-    talk.commit_offsets(b, {0: 0})
-    assert said(talk, "O-10")
-    assert talk.the("O-10").blame is Blame.CONFIG
-    assert "answered no offset, although the group had committed one" in talk.the("O-10").summary
+    talk.settle()
+    assert "The group was empty for 75.0 s since " in talk.the("O-10").summary
+    assert "retention" in talk.the("O-10").summary
+
+
+def test_O_10_ignores_an_offset_that_was_committed_while_it_was_read(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    asked = talk.ask(b, talk.fetch_request(b, (0,)))
+    talk.commit_offsets(a, {0: 40})
+    talk.answer(asked, talk.fetched({0: -1}))
+    talk.settle()
+    assert quiet(talk)
+
+
+def emptied(talk: Conversation) -> None:
+    """A group that stands at 213 and 7, and whose member has left."""
+    a = talk.client("a")
+    talk.round([a], 1)
+    talk.commit_offsets(a, {0: 213, 1: 7})
+    talk.leave(a)
+    talk.wait(20_000)
+
+
+def test_O_13_tells_who_set_the_group_back_and_how_many_records_are_read_again(talk: Conversation) -> None:
+    emptied(talk)
+    tool = talk.client("adminclient-1")
+    talk.commit_offsets(tool, {0: 0, 1: 7}, **SIMPLE)
+    finding = talk.the("O-13")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.INFO, Certainty.CERTAIN, Blame.OPERATOR)
+    assert finding.client_id == "adminclient-1"
+    assert (
+        "set group g back on 1 partition while the group was empty: t-0 from 213 to 0. 213 records are read again."
+        in finding.summary
+    )
+
+
+def test_O_13_warns_if_it_recurs_and_is_over_when_it_does_not(talk: Conversation) -> None:
+    emptied(talk)
+    tool = talk.client("mirror")
+    talk.commit_offsets(tool, {0: 100}, **SIMPLE)
+    talk.commit_offsets(tool, {1: 3}, **SIMPLE)
+    assert talk.the("O-13").severity is Severity.INFO
+    talk.wait(20_000)
+    talk.commit_offsets(tool, {0: 50}, **SIMPLE)
+    assert (talk.the("O-13").severity, talk.the("O-13").status) == (Severity.WARNING, Status.UPDATE)
+    talk.wait(61_000)
+    assert talk.the("O-13").status is Status.RESOLVED
+
+
+def test_O_13_is_quiet_about_offsets_that_go_forward_and_those_of_a_group_without_members(talk: Conversation) -> None:
+    emptied(talk)
+    tool = talk.client("adminclient-1")
+    talk.commit_offsets(tool, {0: 213, 1: 900}, **SIMPLE)
+    alone = Conversation("alone")
+    single = alone.client("s")
+    alone.commit_offsets(single, {0: 10}, **SIMPLE)
+    alone.commit_offsets(single, {0: 5}, **SIMPLE)
+    talk.settle()
+    assert ("O-13" in talk.rules(), alone.rules()) == (False, [])
 
 
 def test_O_10_ignores_a_read_that_was_repeated(talk: Conversation) -> None:

@@ -47,6 +47,8 @@ from coordinator_model.wire.constants import (
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
 )
 
 if TYPE_CHECKING:
@@ -61,8 +63,9 @@ _NAMED_ALIKE: Final = {OFFSET_COMMIT: 10, TXN_OFFSET_COMMIT: 6}
 
 #: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH: refused for the committer
 REFUSALS: Final = (22, 25, 82, 113)
-#: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_ and GROUP_AUTHORIZATION_FAILED: refused for the content
-REJECTIONS: Final = (12, 28, 29, 30)
+#: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_ and GROUP_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
+#: UNKNOWN_TOPIC_ID: refused for the content
+REJECTIONS: Final = (12, 28, 29, 30, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
 
 
 # ---------------------------------------------------------------------------------------------------- events
@@ -82,6 +85,7 @@ class CommitRejected(NamedTuple):
     committer: str
     error: int
     times: int  #: in a row
+    partitions: tuple[Partition, ...] = ()  #: that were refused for it
 
 
 class CommittedEarly(NamedTuple):
@@ -211,7 +215,7 @@ class Offsets(Stored):
         refused = refusals_in(body)
         codes = set(refused.values())
         accepted = NONE in exchange.error_codes
-        events = self._rejections(exchange, codes, accepted=accepted)
+        events = self._rejections(exchange, refused, accepted=accepted)
         if accepted:
             assert isinstance(exchange.facts, CommitFacts)
             if refused:
@@ -222,9 +226,9 @@ class Offsets(Stored):
                 return events + self._refused(group, exchange, error)
         return events
 
-    def _rejections(self, exchange: Exchange, codes: set[int], *, accepted: bool) -> tuple[Event, ...]:
+    def _rejections(self, exchange: Exchange, refused: dict[Partition, int], *, accepted: bool) -> tuple[Event, ...]:
         committer = exchange.member_id or client_text(exchange.actor)
-        error = next((code for code in REJECTIONS if code in codes), None)
+        error = next((code for code in REJECTIONS if code in refused.values()), None)
         if error is None:
             if accepted:
                 self.rejected.pop(committer, None)
@@ -232,7 +236,7 @@ class Offsets(Stored):
         before, count = self.rejected.get(committer, (error, 0))
         count = count + 1 if before == error else 1
         keep_newest(self.rejected, committer, (error, count), KEPT)
-        return (CommitRejected(exchange, committer, error, count),)
+        return (CommitRejected(exchange, committer, error, count, tuple(each for each, code in refused.items() if code == error)),)
 
     def _refused(self, group: GroupData, exchange: Exchange, error: int) -> tuple[Event, ...]:
         if exchange.generation < 0:

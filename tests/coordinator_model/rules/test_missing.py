@@ -1,0 +1,205 @@
+"""Family T: members that went and whose place nobody took."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
+from tests.coordinator_model.classic import live
+from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.rules.loops import arrives, departs
+
+
+def three(talk: Conversation, seconds: int = 70) -> list[Client]:
+    """A group that has had three members for a while, on connections whose ends are captured."""
+    clients = [talk.client(name) for name in "abc"]
+    for client in clients:
+        talk.open(client)
+    talk.round(clients, 3)
+    live(talk, clients, seconds)
+    return clients
+
+
+def dies(talk: Conversation, others: list[Client], generation: int = 4) -> None:
+    """A member was killed: its session of 10 s ends, and the others go on without it."""
+    live(talk, others, 14)
+    if others:
+        talk.round(others, generation)
+
+
+def missing(talk: Conversation) -> list[Finding]:
+    return [finding for finding in talk.findings if finding.rule == "T-13"]
+
+
+def test_T_13_warns_of_a_member_that_was_killed_and_not_replaced(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 42)
+    assert missing(talk) == []
+    live(talk, [a, b], 3)
+    [finding] = missing(talk)
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.CLIENT)
+    assert (finding.member_id, finding.client_id, finding.client_address) == (c.member_id, "c", f"10.0.0.1:{c.port}")
+    assert finding.summary.startswith("Group g has 2 members instead of 3 since ")
+    assert "died at " in finding.summary
+    assert "Nobody took its place for 57.0 s." in finding.summary
+    assert "exit code" in finding.action
+
+
+def test_T_13_names_a_member_that_froze_and_keeps_its_connection(talk: Conversation) -> None:
+    a, b, _ = three(talk)
+    dies(talk, [a, b])
+    live(talk, [a, b], 48)
+    [finding] = missing(talk)
+    assert "froze or was cut off" in finding.summary
+    assert "suspended process" in finding.action
+
+
+def test_T_13_is_an_error_if_no_member_is_left(talk: Conversation) -> None:
+    clients = three(talk)
+    for client in clients:
+        talk.close(client)
+    dies(talk, [])
+    talk.wait(60_000)
+    finding = missing(talk)[-1]
+    assert (finding.severity, finding.status, finding.member_id) == (Severity.ERROR, Status.OPEN, None)
+    assert finding.summary.startswith("Nobody reads for group g since ")
+    assert all(f"client {client.name}" in finding.summary for client in clients)
+
+
+def test_T_13_names_a_member_that_left_as_it_was_not_polled_and_has_not_come_back(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    departs(talk, c, [a, b], 4)
+    live(talk, [a, b], 44)
+    assert missing(talk) == []
+    live(talk, [a, b], 3)
+    [finding] = missing(talk)
+    assert (finding.severity, finding.certainty) == (Severity.WARNING, Certainty.HEURISTIC)
+    assert "left at " in finding.summary
+    assert "has most likely not polled for max.poll.interval.ms, 20.0 s" in finding.summary
+    assert "thread dump" in finding.action
+    talk.close(c)  # by the broker, as it is idle
+    live(talk, [a, b], 60)
+    assert missing(talk) == [finding]
+
+
+@pytest.mark.parametrize("shows_end", [True, False])
+def test_T_13_is_info_if_members_left_by_themselves(talk: Conversation, *, shows_end: bool) -> None:
+    """A request log does not show whether the connection of one that left is open."""
+    a, b, c = three(talk)
+    talk.open(a, shows_end=shows_end)
+    departs(talk, c, [a, b], 4)
+    if shows_end:
+        talk.close(c)
+    live(talk, [a, b], 59)
+    assert missing(talk) == []
+    live(talk, [a, b], 3)
+    [finding] = missing(talk)
+    assert (finding.severity, finding.blame) == (Severity.INFO, Blame.OPERATOR)
+    assert "left by itself at " in finding.summary
+
+
+def test_T_13_is_resolved_when_another_takes_the_place(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 50)
+    d = talk.client("d")
+    arrives(talk, d, [a, b], 5)
+    live(talk, [a, b, d], 2)
+    assert [finding.status for finding in missing(talk)] == [Status.OPEN, Status.RESOLVED]
+
+
+def test_T_13_is_quiet_in_a_deployment_with_a_spare_member(talk: Conversation) -> None:
+    clients, generation = three(talk), 3
+    for number in range(3):
+        new = talk.client(f"new-{number}")
+        generation += 1
+        arrives(talk, new, clients, generation)
+        live(talk, [*clients, new], 20)
+        old = clients.pop(0)
+        clients.append(new)
+        talk.close(old)
+        dies(talk, clients, generation := generation + 1)
+        live(talk, clients, 5)
+    live(talk, clients, 100)
+    assert missing(talk) == []
+
+
+def test_T_13_is_quiet_at_a_number_of_members_that_is_usual(talk: Conversation) -> None:
+    clients, generation = three(talk), 3
+    for _ in range(3):
+        c = clients.pop()
+        departs(talk, c, clients, generation := generation + 1)
+        talk.close(c)
+        live(talk, clients, 110)
+        c = talk.client("c")
+        arrives(talk, c, clients, generation := generation + 1)
+        clients.append(c)
+        live(talk, clients, 70)
+    before = len(missing(talk))
+    c = clients.pop()
+    talk.close(c)
+    dies(talk, clients, generation + 1)
+    live(talk, clients, 100)
+    assert len(missing(talk)) == before
+
+
+def test_T_13_is_quiet_about_a_member_that_was_there_for_seconds(talk: Conversation) -> None:
+    a, b, c = three(talk, 50)
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 100)
+    assert missing(talk) == []
+
+
+def test_T_13_is_quiet_after_frames_were_lost(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    talk.close(c)
+    live(talk, [a, b], 5)
+    talk.gap()
+    dies(talk, [a, b])
+    live(talk, [a, b], 100)
+    assert missing(talk) == []
+
+
+def test_T_13_names_the_number_of_a_group_that_is_first_seen_in_mid_life(talk: Conversation) -> None:
+    """Its members heartbeat, and no rebalance was captured."""
+    clients = [talk.client(name) for name in "abc"]
+    for client in clients:
+        talk.open(client)
+        client.member_id, client.generation = f"{client.name}-id", 7
+    live(talk, clients, 70)
+    a, b, c = clients
+    talk.leave(c)
+    talk.close(c)
+    talk.round([a, b], 8)
+    live(talk, [a, b], 62)
+    [finding] = missing(talk)
+    assert "has 2 members instead of 3" in finding.summary
+
+
+def test_T_13_warns_of_a_member_with_an_epoch_that_died_and_says_who_has_its_partitions() -> None:
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    for client in (a, b):
+        talk.open(client)
+    talk.joins(a, 1, foo(0, 1))
+    talk.joins(b, 2)
+    talk.beats(a, 1, foo(0))
+    talk.beats(a, 2, owned=foo(0))
+    talk.beats(b, 2, foo(1))
+    for _ in range(14):
+        talk.beats(a)
+        talk.beats(b)
+        talk.wait(5_000)
+    talk.close(b)
+    for second in range(22):
+        talk.beats(a, *((3, foo(0, 1)) if second == 10 else ()))
+        talk.wait(5_000)
+    [finding] = missing(talk)
+    assert finding.member_id == "b-id"
+    assert "died at " in finding.summary
+    assert "It held 1 partition (foo-1), now read by a-id." in finding.summary
