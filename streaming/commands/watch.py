@@ -117,12 +117,9 @@ def watch(
         typer.Option(metavar="HOST:PORT[,…]", help="Write the records to the mirror topic of this Kafka, too: 'run' reads it."),
     ] = None,
     cluster: Annotated[str, typer.Option(help="Name of the cluster in the output.")] = "",
-    screen: Annotated[
-        bool,
-        typer.Option(
-            "--screen/--no-screen", help="Show the groups live if this is a terminal; else print findings and events as JSON lines."
-        ),
-    ] = True,
+    no_screen: Annotated[
+        bool, typer.Option("--no-screen", help="Print findings and events as JSON lines, even on a terminal.")
+    ] = False,
 ) -> None:
     """Watch groups live, in one process: without Kafka topics, Java or Spark.
 
@@ -177,7 +174,9 @@ def watch(
             if mirror_to is not None:
                 sinks.append(stack.enter_context(_mirror(mirror_to, command_config, topic, cluster, said)))
             kept = state or _default_state(given[0].strip("-") or "pipe" if given else f"packets-{interface}")
-            _Run(source, said=said, stop=stop, config=configuration, state=kept, sinks=sinks).run(web, metrics, is_screen=screen)
+            _Run(source, said=said, stop=stop, config=configuration, state=kept, sinks=sinks).run(
+                web, metrics, is_screen=not no_screen
+            )
     except InterfaceGoneError as error:
         print_error(f"{error}; 'ip link' lists those there are")
         raise typer.Exit(EXIT_UNUSABLE) from None
@@ -244,7 +243,7 @@ class _Run:
             if metrics:
                 self._serve_metrics(stack, metrics)
             if not is_screen:
-                stack.enter_context(json_lines(handover.feed(outputs.findings, outputs.events), self._stop))
+                stack.enter_context(json_lines(handover.log(outputs.findings, outputs.events), self._stop))
             alerts = handover.feed(outputs.findings, outputs.status) if self._config else None
             self._watch.begin()
             if alerts is not None:

@@ -35,7 +35,13 @@ class Handover:
 
     def feed(self, *topics: str) -> LocalFeed:
         """Return a new reader of these topics, which gets what is handed on from now on."""
-        feed = LocalFeed(topics, self)
+        return self._added(LocalFeed(topics, self, each={self._events}))
+
+    def log(self, *topics: str) -> LocalFeed:
+        """Return a new reader that gets each record of these topics, not only the newest of a key."""
+        return self._added(LocalFeed(topics, self, each=topics))
+
+    def _added(self, feed: LocalFeed) -> LocalFeed:
         self._feeds.append(feed)
         return feed
 
@@ -48,7 +54,7 @@ class Handover:
             self.offsets[topic] += 1
             records.append(Record(topic, 0, offset, key.encode(), None if value is None else value.encode(), now_s))
         for feed in self._feeds:
-            feed.put(records, self._events)
+            feed.put(records)
 
     def drop(self, feed: LocalFeed) -> None:
         """Forget a reader."""
@@ -57,32 +63,36 @@ class Handover:
 
 
 class LocalFeed:
-    """What one reader has not taken yet; a ``Feed`` (``streaming.published.feed``)."""
+    """What one reader has not taken yet; a ``Feed`` (``streaming.published.feed``).
+
+    :param each: topics of which each record counts, as of events.
+    """
 
     in_trouble = False
 
-    def __init__(self, topics: Iterable[str], handover: Handover) -> None:
+    def __init__(self, topics: Iterable[str], handover: Handover, each: Iterable[str]) -> None:
         self.ends: dict[tuple[str, int], int] = {}
         self.dropped = 0  #: events that the reader was too slow for
         self._topics = frozenset(topics)
         self._handover = handover
+        self._each = frozenset(each)
         self._waiting: dict[tuple[str, bytes | int], Record] = {}
         self._events = 0
         self._came = threading.Condition()
 
-    def put(self, records: Iterable[Record], events: str) -> None:
+    def put(self, records: Iterable[Record]) -> None:
         """Add what came, in the engine's thread."""
         with self._came:
             for record in records:
                 if record.topic not in self._topics:
                     continue
-                is_event = record.topic == events
+                is_event = record.topic in self._each
                 key = (record.topic, record.offset if is_event else record.key or b"")
                 self._waiting.pop(key, None)
                 self._waiting[key] = record
                 self._events += is_event
             while self._events > EVENTS_WAITING:
-                del self._waiting[next(key for key in self._waiting if key[0] == events)]
+                del self._waiting[next(key for key in self._waiting if key[0] in self._each)]
                 self._events -= 1
                 self.dropped += 1
             self._came.notify()

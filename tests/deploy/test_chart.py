@@ -215,6 +215,21 @@ def test_the_tap_beside_an_application_is_what_kubernetes_and_the_program_know()
         chosen.make_context("tap", rest, parent=context)
 
 
+def test_the_watch_on_each_node_is_what_kubernetes_and_the_program_know():
+    from typer.main import get_command
+
+    (daemons,) = objects((HELM / "examples" / "watch-on-each-node.yaml").read_text())
+    (watch,) = daemons["spec"]["template"]["spec"]["containers"]
+    command = get_command(app)
+    with command.make_context("rebalance-monitor", [*watch["args"]]) as context:
+        _, chosen, rest = command.resolve_command(context, [*watch["args"]])
+        chosen.make_context("watch", rest, parent=context)
+    validator = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is missing: .venv/bin/pip install kubernetes-validate"
+    )
+    validator.validate(daemons, KUBERNETES[-1], strict=True)
+
+
 def test_a_tap_that_rewrites_has_a_port_for_each_broker(everywhere):
     found = everywhere["a tap that rewrites"]
     (service,) = [one for one in of_kind(found, "Service") if one["metadata"]["name"].endswith("-tap")]

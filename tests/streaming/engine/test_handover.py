@@ -43,3 +43,10 @@ def test_a_reader_that_takes_nothing_loses_the_oldest_events_alone(monkeypatch) 
         handover.hand_on([OutputRow("events", "g", str(number))])
     assert values(feed) == [("a", b"1"), ("g", b"2"), ("g", b"3"), ("g", b"4")]
     assert feed.dropped == 2
+
+
+def test_a_log_gets_each_record_of_a_key() -> None:
+    handover = Handover(OUTPUTS, {})
+    log = handover.log("findings")
+    handover.hand_on([OutputRow("findings", "a", "1"), OutputRow("findings", "a", "2"), OutputRow("events", "g", "x")])
+    assert values(log) == [("a", b"1"), ("a", b"2")]
