@@ -13,7 +13,7 @@ from coordinator_model.settings import Settings
 from streaming.commands.capture_files import ReplayError
 from streaming.commands.capture_options import BrokerPorts
 from streaming.commands.kafka_options import PropertiesOption
-from streaming.commands.output import fail, print_json, stderr, stdout
+from streaming.commands.output import fail, print_json, stderr, tables
 from streaming.commands.replay import ReplaySession
 from streaming.commands.view import ConfigOption, JsonOption, ServersOption, published_groups
 from streaming.published.records import Json
@@ -51,7 +51,7 @@ def clients(
             print_json(one.as_json())
         return
     shown: list[Json] = [harmless(one.as_json() | {"told": one.versions_text}, hide_addresses=False) for one in found]
-    console = stdout(soft_wrap=False)
+    console = tables()
     console.print(clients_table(shown) if shown else "No member's API versions are known.")
     for line in dict.fromkeys(line for one in found for line in one.known_defects):
         console.print(line, soft_wrap=True)

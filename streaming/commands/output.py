@@ -7,6 +7,7 @@ Names come from the wire, and a terminal obeys escape sequences. So all consoles
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from typing import Any, Final, NoReturn
@@ -17,6 +18,8 @@ from rich.segment import Segment
 from rich.text import Text
 
 from streaming.published.wire_text import json_line, visible
+
+_PIPE_WIDTH: Final = 100_000
 
 EXIT_OK: Final = 0
 EXIT_FOUND: Final = 1  #: the command completed and found a problem
@@ -41,6 +44,14 @@ def stdout(*, soft_wrap: bool = True) -> Console:
     :param soft_wrap: False for tables, which fit into the width; True leaves it to the terminal to wrap lines.
     """
     return _Console(soft_wrap=soft_wrap, highlight=False, markup=False)
+
+
+def tables() -> Console:
+    """Return a console for tables: as wide as the terminal, and in a pipe as wide as they are, unless COLUMNS says how wide."""
+    console = stdout(soft_wrap=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _PIPE_WIDTH
+    return console
 
 
 def stderr() -> Console:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.25
 _STATUS_EVERY_S: Final = 10.0
+_AT_MOST_S: Final = 2.0
 
 
 def run_command(
@@ -68,7 +69,7 @@ def run(file: Path) -> int:
             _check_logs(configuration.job)
             _check_jvm_options(configuration.job)
             folder = configuration.job.checkpoint.absolute()  # absolute, because messages contain it
-            with checkpoint.locked(folder) as lock:
+            with checkpoint.locked(folder, tell=lambda sentence: say(stdout(), sentence)) as lock:
                 is_local = configuration.job.state is None  # else Spark has to run before anything of it can be seen
                 notes = checkpoint.check(folder, mirror, lanes=configuration.job.lanes) if is_local else []
                 _watch(configuration, mirror, lock, stop, notes)
@@ -202,7 +203,7 @@ class Screen:
         if progress is None:
             return not_reading or "starting"
         pace = self._pace.of(progress)
-        how = not_reading or f"{pace:,.0f} records/s · {_behind(progress.behind, pace)}"
+        how = not_reading or f"{pace:,.0f} records/s · {_behind(progress, pace)}"
         return f"batch {progress.batches} ({progress.batch_ms} ms) · {how}"
 
 
@@ -226,8 +227,9 @@ def describe_open(findings: list[dict[str, Any]]) -> str:
     return f"open findings: {', '.join(named) or 'none'}"
 
 
-def _behind(records: int, pace: float) -> str:
-    if not records:
+def _behind(progress: QueryProgress, pace: float) -> str:
+    """What is left to read. Records come while a batch runs: as many as come in two batches are none that it is behind by."""
+    left_s = progress.behind / pace if pace >= 1 else 0.0
+    if not progress.behind or 0 < left_s <= max(_AT_MOST_S, 2 * progress.batch_ms / 1000):
         return "up to date"
-    took = f" ({records / pace:,.0f} s at this pace)" if pace >= 1 else ""
-    return f"behind by {records:,} records{took}"
+    return f"behind by {progress.behind:,} records" + (f" ({left_s:,.0f} s at this pace)" if left_s else "")

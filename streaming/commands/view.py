@@ -19,7 +19,7 @@ from rich.text import Text
 from coordinator_model.events import GroupEvent, RebalanceFinished
 from coordinator_model.finding import Severity
 from streaming.commands.kafka_options import PropertiesOption
-from streaming.commands.output import fail, print_json, print_warning, stdout
+from streaming.commands.output import fail, print_json, print_warning, stdout, tables
 from streaming.config.settings import ConfigError, Topics, load
 from streaming.errors import SetupError
 from streaming.kafka.client_options import client_options
@@ -88,9 +88,11 @@ def groups(
     if as_json:
         _print_json(known | {"lag": lags.get((known["cluster"], known["group"]), {}).get("lag")} for known in shown)
         return
-    console = stdout(soft_wrap=False)
+    console = tables()
     console.print(
-        groups_table([_harmless(known) for known in shown], worst, {key: lag["lag"] for key, lag in lags.items()}, time.time())
+        groups_table(
+            [_harmless(known) for known in shown], worst, {key: lag["lag"] for key, lag in lags.items()}, time.time(), console.width
+        )
         if shown
         else "The monitor has not seen any group yet."
     )
@@ -170,7 +172,7 @@ def findings(
             print_finding(console, from_json(_harmless(finding)))
     else:
         shown = [_harmless(finding) for finding in wanted]
-        stdout(soft_wrap=False).print(findings_table(shown, time.time()) if shown else "No finding.")
+        tables().print(findings_table(shown, time.time()) if shown else "No finding.")
 
 
 def rebalances(
@@ -207,7 +209,7 @@ def rebalances(
     if as_json:
         _print_json(event.as_json() | {"lag": effect and effect._asdict()} for event, effect in zip(wanted, effects, strict=True))
         return
-    console = stdout(soft_wrap=False)
+    console = tables()
     if not wanted:
         console.print("No rebalance.")
         return

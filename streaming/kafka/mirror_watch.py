@@ -67,7 +67,10 @@ class MirrorWatch:
             return self._partitions
         if seen is MISSING:
             if not self._said_missing:
-                self._tell(f"the mirror topic {topic} was deleted: there is nothing to read until it is made anew")
+                self._tell(
+                    f"the mirror topic {topic} was deleted: nothing can be read. Stop this monitor, make the topic anew (rebalance-monitor "
+                    "topics --config FILE), run rebalance-monitor checkpoint reset, start again, and restart the taps"
+                )
             self._said_missing = True
             return self._partitions
         if seen.topic_id != self._mirror.topic_id:

@@ -24,7 +24,7 @@ from streaming.errors import SetupError
 from streaming.kafka.mirror_watch import repartitioned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from streaming.kafka.topics import Mirror
 
@@ -45,6 +45,7 @@ QUALITY: Final = "quality"
 _ABOUT: Final = "monitor.json"
 _LOCK: Final = "lock"
 _LOCK_WAIT_S: Final = 20.0
+_SAY_LOCKED_S: Final = 1.0
 _LOG_VERSIONS: Final = ("v1", "v2")
 
 
@@ -68,28 +69,34 @@ class Folder(Protocol):
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[int]:
+def locked(folder: Path, *, tell: Callable[[str], None] = lambda _sentence: None) -> Iterator[int]:
     """Hold the checkpoint; return the lock's file descriptor, which the JVM is to inherit: it may outlive a killed Python.
 
+    :param tell: called with a sentence when it has to be waited for.
     :raises SetupError: when another monitor holds it, or the folder cannot be written.
     """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        _lock(descriptor, folder)
+        _lock(descriptor, folder, tell)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
-    deadline = time.monotonic() + _LOCK_WAIT_S  # the JVM of a killed monitor needs a moment to notice
+def _lock(descriptor: int, folder: Path, tell: Callable[[str], None]) -> None:
+    began = time.monotonic()  # the JVM of a killed monitor needs a moment to notice
+    said = False
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            waited_s = time.monotonic() - began
+            if waited_s > _SAY_LOCKED_S and not said:
+                said = True
+                tell(f"another monitor holds the checkpoint {folder}; waiting up to {_LOCK_WAIT_S:.0f} s for its end")
+            if waited_s > _LOCK_WAIT_S:
                 raise SetupError(
                     f"another monitor is running on the checkpoint {folder}; stop it, or set another job.checkpoint"
                 ) from None

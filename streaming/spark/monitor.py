@@ -101,6 +101,8 @@ class Monitor:
             self._fetch()
             with self._saying_starting(_STARTS_WITHIN_S):
                 self._supervisor.start()
+            took_s = time.monotonic() - self._started_at
+            self._tell(f"Spark runs after {took_s:.0f} s; the first batch, in a JVM that is still cold, takes up to a minute")
         except BaseException:
             self._stop()
             raise
@@ -224,6 +226,8 @@ class Monitor:
             self._stalled(time.monotonic() - self._moved_at)
             return
         self._moved_at = self._progress_at = time.monotonic()
+        if self.progress is None:
+            self._tell(f"the first batch is done, {self._moved_at - self._started_at:.0f} s after the start")
         self.progress, self._said_stalled = progress, False
         self.writer.publish(self._silence.observe(progress.read, progress.available, time.time_ns() // 1000))
         signs = self._signs.read()

@@ -21,6 +21,7 @@ from coordinator_model.finding import Severity
 from streaming.published import sentences
 from streaming.published.finding_json import from_json
 from streaming.published.records import Json, arrivals_of, duration, is_open
+from streaming.published.wire_text import visible
 from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
 from streaming.terminal.live_view import LiveView, View
@@ -72,7 +73,7 @@ class Screen:
         width, height = options.max_width, options.height or console.height
         with self._live.state.lock:
             lines = _Lines(console, options.update(width=width, height=None))
-            head = [*lines.of(self._title()), *itertools.chain.from_iterable(map(lines.of, self._banner()))]
+            head = [*lines.of(self._title(width)), *itertools.chain.from_iterable(map(lines.of, self._banner()))]
             foot = lines.of(self._foot())
             room = max(1, height - len(head) - len(foot))
             body = self._body(lines, width, room)
@@ -84,21 +85,22 @@ class Screen:
 
     # --- around ------------------------------------------------------------------------------------------------------
 
-    def _title(self) -> RenderableType:
+    def _title(self, width: int) -> RenderableType:
+        """The first line, with less of the program's name where it would cut a word."""
         state = self._live.state
         groups = [past.content for past in state.groups.values() if past.content is not None]
         findings = sum(map(is_open, state.findings.values()))
         rebalancing = sum(known["state"] in _REBALANCING for known in groups)
+        name, now = visible(self._live.source.title), Text(f"{clock(self._now_s)} UTC", "dim")
+        facts = (_count(len(groups), "group"), f"{rebalancing} rebalancing", _count(findings, "open finding"))
         title = Table.grid(expand=True, padding=(0, 2))
         title.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         title.add_column(justify="right", no_wrap=True)
-        title.add_row(
-            Text.assemble(
-                (self._live.source.title, "bold"),
-                f"   {_count(len(groups), 'group')} · {rebalancing} rebalancing · {_count(findings, 'open finding')}",
-            ),
-            Text(f"{clock(self._now_s)} UTC", "dim"),
-        )
+        for named, between in ((f"{name}   ", " · "), (f"{name.rpartition(' ')[2]}   ", " · "), ("", ", ")):
+            row = Text.assemble((named, "bold"), between.join(facts))
+            if row.cell_len + 2 + now.cell_len <= width:
+                break
+        title.add_row(row, now)
         return title
 
     def _banner(self) -> Iterator[Text]:
@@ -122,7 +124,7 @@ class Screen:
             keys = (("↑↓", "choose"), ("Enter", "show"), ("/", "filter"), ("?", "help"), ("q", "quit"))
         text = Text("  ").join(Text.assemble((key, "bold"), f" {word}") for key, word in keys)
         if not live.filter and live.view is View.GROUPS:
-            text.append(f"   {live.source.place}", "dim")
+            text.append(f"   {visible(live.source.place)}", "dim")
         if live.filter:
             text.append(f"   filter: {live.filter}", "bold yellow")
         if live.view is View.GROUP and live.lines > live.rows:
@@ -253,7 +255,7 @@ def _stacked(texts: Iterable[Text]) -> Text:
 
 
 def _one_line(text: Text | str, style: str = "") -> Text:
-    line = Text(text, style) if isinstance(text, str) else text
+    line = Text(visible(text), style) if isinstance(text, str) else text
     line.no_wrap, line.overflow = True, "ellipsis"
     return line
 

@@ -56,6 +56,9 @@ _RIGHT: Final = frozenset(
         "gone after",
     }
 )
+_LEAST_WAITS: Final = 12
+_BETWEEN: Final = 3  #: columns between two of a table
+_LEFT_OUT_OF_GROUPS: Final = ("generation", "members", "for", "cluster")
 _NEVER_WRAPPED: Final = frozenset(
     {"state", "severity", "rule", "for", "began", "took", "join", "sync", "member-s", "lag", "gone after"}
 )
@@ -71,18 +74,39 @@ class LastHour(NamedTuple):
     cost_member_seconds: float
 
 
-def groups_table(shown: list[Json], worst: Worst, lags: Mapping[tuple[str, str], int], now_s: float) -> Table:
-    """Return the groups, with everything that is known of each, in as many lines as that takes.
+def groups_table(shown: list[Json], worst: Worst, lags: Mapping[tuple[str, str], int], now_s: float, width: int) -> Table:
+    """Return the groups, with everything that is known of each for which there is room beside their whole names.
 
     :param lags: of groups by cluster and name, in records; without any there is no such column.
+    :param width: in columns, into which the table is to fit.
     """
     several = len({known["cluster"] for known in shown}) > 1
-    columns = ("state", "for", "generation", "members", *(("lag",) if lags else ()), "waits for", "findings")
-    table = _table("group", *(("cluster",) if several else ()), *columns)
-    for known in shown:
+    columns = ["group", *(("cluster",) if several else ()), "state", "for", "generation", "members"]
+    columns += [*(("lag",) if lags else ()), "waits for", "findings"]
+    rows = [_group_cells(known, worst, now_s) for known in shown]
+    for row, known in zip(rows, shown, strict=True):
         lag = lags.get((known["cluster"], known["group"]))
-        _add_row(table, _group_cells(known, worst, now_s) | {"lag": Text("" if lag is None else f"{lag:,}")})
+        row["lag"] = Text("" if lag is None else f"{lag:,}")
+    for left_out in _LEFT_OUT_OF_GROUPS:
+        if _least_width(columns, rows) > width:
+            columns = [column for column in columns if column != left_out]
+    if _least_width(columns, rows) > width:
+        for row in rows:
+            row["state"].plain = row["state"].plain.removesuffix("Rebalance")
+    table = _table(*columns)
+    fits = _least_width(columns, rows) <= width
+    for column in table.columns:
+        column.no_wrap = column.header != "waits for" and (fits or column.header != "group")
+    for row in rows:
+        _add_row(table, row)
     return table
+
+
+def _least_width(columns: list[str], rows: list[dict[str, Text]]) -> int:
+    """Return the width of a table that cuts nothing but the names of those waited for."""
+    widest = {column: max([cell_len(column), *(row[column].cell_len for row in rows)]) for column in columns}
+    widest["waits for"] = min(widest["waits for"], _LEAST_WAITS)
+    return sum(widest.values()) + _BETWEEN * (len(columns) - 1)
 
 
 def overview_table(

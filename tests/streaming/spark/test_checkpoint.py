@@ -214,6 +214,16 @@ def test_a_second_monitor_is_turned_away(tmp_path, monkeypatch):
         pass
 
 
+def test_a_second_monitor_says_what_it_waits_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_LOCK_WAIT_S", 0.4)
+    monkeypatch.setattr(checkpoint, "_SAY_LOCKED_S", 0.1)
+    said = []
+    refused = pytest.raises(SetupError, match="another monitor is running on the checkpoint")
+    with checkpoint.locked(tmp_path), refused, checkpoint.locked(tmp_path, tell=said.append):
+        pytest.fail("both hold the lock")
+    assert said == [f"another monitor holds the checkpoint {tmp_path}; waiting up to 0 s for its end"]
+
+
 def test_the_lock_lasts_as_long_as_anyone_who_inherited_it(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_LOCK_WAIT_S", 0.2)
     with checkpoint.locked(tmp_path) as descriptor:

@@ -82,6 +82,20 @@ def test_the_group_in_trouble_comes_first_with_state_members_whom_it_waits_for_a
     ]
 
 
+@pytest.mark.parametrize(
+    ("width", "begin"),
+    [
+        (100, "rebalance-monitor top   41 groups · 1 rebalancing · 1 open finding "),
+        (79, "top   41 groups · 1 rebalancing · 1 open finding "),
+        (60, "41 groups, 1 rebalancing, 1 open finding "),
+    ],
+)
+def test_the_header_of_top_cuts_no_word(live, width, begin):
+    title = drawn(live, width)[0]
+    assert title.startswith(begin)
+    assert title.endswith(" UTC")
+
+
 def test_a_wide_terminal_shows_names_of_states_in_full(live):
     heading, first = drawn(live, 160, 50)[1:3]
     assert "generation" in heading

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from coordinator_model.finding import Severity
+from streaming.commands import output
 from streaming.published.records import RebalanceLag
 from streaming.published.sentences import held_up
 from streaming.published.wire_text import harmless
@@ -29,7 +30,7 @@ def test_a_name_from_the_wire_is_shown_and_not_obeyed():
     text = "\n".join(
         line
         for table in (
-            tables.groups_table([hostile], {}, {}, NOW_S),
+            tables.groups_table([hostile], {}, {}, NOW_S, 200),
             tables.overview_table([hostile], {}, [QUIET], NOW_S, widths=tables.overview_widths([hostile], {}, 120), chosen=0),
             tables.group_line(hostile, NOW_S),
             tables.members_table(hostile),
@@ -118,3 +119,32 @@ def test_rebalances_have_room_for_their_lag_before_how_they_ended():
     ]
     heading, *_ = printed(tables.rebalances_table(shown, 200, lags), 200)
     assert heading.split()[-4:] == ["ended", "lag", "gone", "after"]
+
+
+NAMES = ["payments-settlement-eu-west-1-reconciler-v2", "orders"]
+
+
+@pytest.mark.parametrize(("width", "left"), [(200, {"for", "generation", "members"}), (110, {"for", "members"}), (80, set())])
+def test_groups_keeps_names_whole_where_the_terminal_is_narrow(width, left):
+    shown = [group(name, state="PreparingRebalance", clients=("a",), waits_for=(0,)) for name in NAMES]
+    table = tables.groups_table(shown, {}, {}, NOW_S, width)
+    lines = printed(table, width)
+    assert max(map(len, lines)) <= width
+    assert "…" not in "".join(lines)
+    assert [name for name in NAMES if any(line.split(" ")[0] == name for line in lines)] == NAMES
+    assert {"for", "generation", "members"} & {column.header for column in table.columns} == left
+
+
+def test_groups_folds_a_name_that_no_terminal_holds():
+    lines = printed(tables.groups_table([group("g" * 90)], {}, {}, NOW_S, 60), 60)
+    assert sum(line.count("g") for line in lines[2:]) == 90
+    assert max(map(len, lines)) <= 60
+
+
+def test_what_goes_into_a_pipe_is_as_wide_as_it_is(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    console = output.tables()
+    console.print(tables.findings_table([finding("orders", summary="word " * 100)], NOW_S))
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    monkeypatch.setenv("COLUMNS", "80")
+    assert output.tables().width == 80
