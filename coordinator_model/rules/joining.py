@@ -25,6 +25,8 @@ from coordinator_model.wire.constants import (
     GROUP_MAX_SIZE_REACHED,
     INVALID_REGULAR_EXPRESSION,
     INVALID_REQUEST,
+    SHARE_GROUP_HEARTBEAT,
+    STREAMS_GROUP_HEARTBEAT,
     TOPIC_AUTHORIZATION_FAILED,
     UNRELEASED_INSTANCE_ID,
     UNSUPPORTED_ASSIGNOR,
@@ -75,6 +77,9 @@ _CAUSES: Final = {
 _ENDS_BY_ITSELF: Final = frozenset({FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED})
 """A session ends, or a member leaves; the others stay refused until somebody acts."""
 
+_ONLY_ONE: Final = frozenset({SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
+"""Heartbeats whose clients have no other protocol; a consumer may go on with the classic one."""
+
 _OTHER: Final = Cause(CLIENT, "Look the error up, and read that client's log.")
 _SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size"}
 
@@ -85,11 +90,11 @@ def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
 
     Condition: A client's requests to join, or to learn its coordinator, were refused at least three times over 3 s, with one error
         and none accepted between (error; a warning for GROUP_MAX_SIZE_REACHED, UNRELEASED_INSTANCE_ID and FENCED_MEMBER_EPOCH,
-        which end by themselves); or once, and it was not let in for 10 s (warning). UNSUPPORTED_VERSION of a heartbeat counts at
-        once: the cluster does not offer that type of group (error where the group has no member). UNRELEASED_INSTANCE_ID counts
-        after 3 s where the connection of the holder has ended or it sent nothing for two heartbeat intervals, 10 s after the holder
-        ceased to be a member, and 10 s after a single refusal beside a holder that lives. A client is known again by its instance
-        id, or by client id and host.
+        which end by themselves); or once, and it was not let in for 10 s (warning). UNSUPPORTED_VERSION of a share or Streams group's
+        heartbeat counts at once: the cluster does not offer that type of group (error where the group has no member).
+        UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder has ended or it sent nothing for two heartbeat
+        intervals, 10 s after the holder ceased to be a member, and 10 s after a single refusal beside a holder that lives. A client
+        is known again by its instance id, or by client id and host.
     Expected: A member id and an epoch or generation.
     Action: What to do depends on the error, and is said with each finding.
     False alarms: Several processes with one client id on one host count as one client.
@@ -124,7 +129,7 @@ def _holder(group: ClassicGroup | EpochGroupData, client: Arrival, refused: Refu
 def _due(group: ClassicGroup | EpochGroupData, refused: Refusal, holder: EpochMember | None) -> tuple[int, Severity] | None:
     if refused.error == UNRELEASED_INSTANCE_ID and isinstance(group, EpochGroupData) and holder is not None:
         return _due_by_holder(group, refused, holder)
-    if refused.error == UNSUPPORTED_VERSION and refused.api_key in KIND_BY_API:
+    if refused.error == UNSUPPORTED_VERSION and refused.api_key in _ONLY_ONE:
         return refused.last_us, WARNING if any(group.present_members()) else ERROR  # no such client is let in before somebody acts
     if refused.times >= _REPEATED and refused.last_us - refused.first_us >= _LASTS_US:
         return refused.last_us, WARNING if refused.error in _ENDS_BY_ITSELF else ERROR

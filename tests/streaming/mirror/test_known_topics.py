@@ -117,10 +117,10 @@ def test_a_topic_that_was_deleted_has_no_partitions():
 
 
 def test_that_a_topic_does_not_exist_is_news_for_each_client_that_asks():
-    known, news = KnownTopics(), []
+    known = KnownTopics()
     missing = metadata([(NO_ID, "ordres")], partitions=0, error_code=UNKNOWN_TOPIC)
-    news.extend(known.read(missing, 12, client) for client in (("a", "10.0.0.1"), ("a", "10.0.0.1"), ("b", "10.0.0.1")))
-    assert news == [{"ordres": 0}, {}, {"ordres": 0}]
+    clients = (("a", "10.0.0.1"), ("a", "10.0.0.1"), ("b", "10.0.0.1"))
+    assert [known.read(missing, 12, client) for client in clients] == [{"ordres": 0}, {}, {"ordres": 0}]
 
 
 def test_connections_of_a_capturer_share_what_they_saw():
