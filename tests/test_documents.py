@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from click import UsageError
+from typer.main import get_command
 
 from coordinator_model.rules import CATALOGUE, Rule
-from streaming.cli import _COMMANDS
+from streaming.cli import _COMMANDS, app
 from streaming.notify.notification import Links
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +49,34 @@ def test_the_link_of_an_alert_leads_to_its_rule(rule: Rule) -> None:
 def test_each_command_that_a_document_names_exists(document):
     named = {name for name in COMMAND.findall(document.read_text(encoding="utf-8")) if name}
     assert named - set(_COMMANDS) == set()
+
+
+TO_TYPE = [f"docs/{name}.md" for name in ("deploying", "tap", "rights", "running", "alerting", "metrics", "page")] + ["README.md"]
+CALL = re.compile(r"(?:^|[\s'])(?:[^\s=']*/)?rebalance-monitor ([a-z]+)((?: [^\n#|`>&]*)?)", re.MULTILINE)
+
+
+def calls_of(document: Path) -> list[tuple[str, list[str]]]:
+    """Command and words of each call in a block of code, lines that go on joined."""
+    text = document.read_text(encoding="utf-8")
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL) + re.findall(
+        r"((?:^ {4,}\S.*\n)+)", text, re.MULTILINE
+    )
+    joined = "\n".join(blocks).replace("\\\n", " ")
+    return [(name, shlex.split(words)) for name, words in CALL.findall(joined) if name in _COMMANDS]
+
+
+@pytest.mark.parametrize("name", TO_TYPE)
+def test_each_command_of_a_document_is_taken_as_it_stands_there(name):
+    """Its options exist, and none that it needs is left out."""
+    calls, refused = calls_of(ROOT / name), []
+    for command, words in calls:
+        found = get_command(app).get_command(None, command)
+        try:
+            found.make_context(command, list(words))
+        except UsageError as error:
+            refused.append(f"{command} {' '.join(words)}: {error.format_message()}")
+    assert refused == []
+    assert calls or name in {"docs/rights.md", "docs/metrics.md"}
 
 
 def test_each_command_is_in_a_document():
