@@ -6,6 +6,7 @@ replayed, and the reason why the rest was not is printed at the end.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import sys
@@ -20,7 +21,7 @@ import typer
 from coordinator_model.finding import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wording import counted
-from streaming.commands.capture_files import FIRST_BYTES, STDIN, ReplayError, called, files_of, progress_of, source_of
+from streaming.commands.capture_files import FIRST_BYTES, STDIN, ReplayError, called, clocks_of, files_of, progress_of, source_of
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_json, stderr, stdout
@@ -32,6 +33,7 @@ from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
+from streaming.mirror.pcap.clocks import earlier
 from streaming.mirror.pcap.files import CaptureError, Source
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
@@ -48,6 +50,12 @@ if TYPE_CHECKING:
     from coordinator_model.group_view import GroupView
     from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.pcap.capture_reader import Captured
+
+
+_UNPROVEN_US: Final = 100_000
+"""By how much clocks may differ where nothing shows it: hosts with NTP agree better than to a tenth of a second."""
+
+_WORTH_A_WORD_US: Final = 500
 
 
 class Format(StrEnum):
@@ -187,7 +195,8 @@ class ReplaySession:
             if all(is_broker_log(source) for source in sources):
                 self._read_logs(sources, cluster)
                 return
-            self._read_captures([self._captured(name, source) for name, source in zip(files, sources, strict=True)], cluster)
+            captures = [self._captured(name, source) for name, source in zip(files, sources, strict=True)]
+            self._read_captures(self._in_one_time(captures), cluster)
 
     @property
     def has_begun(self) -> bool:
@@ -224,6 +233,27 @@ class ReplaySession:
         except KeyboardInterrupt:
             reader.next_offset = offline.next_offset  # the current record may not be processed
             raise
+
+    def _in_one_time(self, captures: list[Iterator[Sequence[Captured]]]) -> list[Iterator[Sequence[Captured]]]:
+        """Put captures of several hosts into the time of the first; what is not certain of it, no rule relies on."""
+        clocks = clocks_of(self._names)
+        errors_us = [_UNPROVEN_US if clock is None else clock.error_us for clock in clocks]
+        skew_ms = max(self._settings.clock_skew_ms, -(-max(errors_us) // 1_000))
+        self._settings = dataclasses.replace(self._settings, clock_skew_ms=skew_ms)
+        for name, clock in zip(self._names, clocks, strict=True):
+            if clock is None:
+                self.notes.append(
+                    f"{called(name)} has no packet of the others: the order between connections of different files is not proven"
+                )
+            elif abs(clock.late_us) >= _WORTH_A_WORD_US:
+                self.notes.append(
+                    f"the clock of {called(name)} is {abs(clock.late_us) / 1_000:,.1f} ms {'ahead of' if clock.late_us > 0 else 'behind'} "
+                    f"that of {called(self._names[0])}, as {counted(clock.packets, 'packet')} in both show: its times were corrected"
+                )
+        return [
+            capture if clock is None or not clock.late_us else earlier(capture, clock.late_us)
+            for capture, clock in zip(captures, clocks, strict=True)
+        ]
 
     def _read_logs(self, sources: Sequence[Source], cluster: str) -> None:
         offline = self._offline = self._model("log")
