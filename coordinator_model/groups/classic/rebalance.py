@@ -205,9 +205,11 @@ class ClassicRebalances(Recorder):
         """Note that the estimated state has changed; a join phase may have ended without a generation."""
         state, current = group.state, self.current
         if state in {State.EMPTY, State.DEAD}:
+            died = bool(self.lost)
             if current is not None:
                 self._end(group, at_us, NO_MEMBERS if state is State.EMPTY else DELETED)
-            self._forget(held_known=True)
+            if state is State.DEAD or not died:
+                self._forget(held_known=True)  # else what they held has no holder until somebody is served it
         elif state in {State.STABLE, State.COMPLETING} and current is not None and current.generation is None:
             newest = group.newest_generation
             if newest is None or newest.generation == current.from_generation:

@@ -264,7 +264,7 @@ class EpochRebalances(Recorder):
         if self.current is not None:
             self._end(group, at_us, NO_MEMBERS)
         self.lost = {}
-        if why != Removed.AWAY:
+        if why != Removed.AWAY and why not in _UNSEEN_ENDS:  # what a dead member held has no holder until somebody gets it
             self.free, self.before, self.unheld_us = {}, {}, {}
 
     def on_disconnect(self, group: Watched, member: EpochMember, connection: str, at_us: int) -> None:

@@ -9,17 +9,21 @@ import io
 import json
 import lzma
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from coordinator_model.events import GroupEvent
+from coordinator_model.events import GroupEvent, RebalanceFinished
+from coordinator_model.settings import Settings
 from streaming.cli import app
+from streaming.engine.engine import Engine
 from streaming.mirror.broker_log.coordinator_lines import SENTENCES
 from streaming.mirror.broker_log.history import CoordinatorHistory
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.pcap.files import opened
+from streaming.mirror.record_file import records
 from tests.streaming.mirror.request_log_lines import BY_BROKERS, RELEASES, heartbeat
 
 SAID = BY_BROKERS / "coordinators"
@@ -581,3 +585,39 @@ class TestCutLines:
 
     def test_a_pattern_without_loggers_cuts_nothing(self):
         assert self.told("[2023-11-14 22:13:20,001] INFO [GroupCoordinator id=1] Startup complete.\n") == []
+
+
+def costs(feed: Callable[[Engine], None]) -> dict[str, tuple[float, float]]:
+    """Of each group the member-seconds and the partition-seconds that its rebalances cost."""
+    events: list[GroupEvent] = []
+    engine = Engine(topic="t", settings=Settings(), found=lambda _: None, happened=events.append)
+    feed(engine)
+    engine.finish()
+    found: dict[str, tuple[float, float]] = {}
+    for event in events:
+        if isinstance(event, RebalanceFinished):
+            members_s, unheld_s = found.get(event.group, (0.0, 0.0))
+            found[event.group] = members_s + (event.cost_s or 0.0), unheld_s + sum(one.us for one in event.unheld or ()) / 1e6
+    return found
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_costs_by_log_by_log_and_lines_and_by_tap_agree_within_a_second(release):
+    logs = [lzma.decompress((folder / f"{release}.log.xz").read_bytes()) for folder in (BY_BROKERS, SAID)]
+
+    def of_logs(count: int) -> Callable[[Engine], None]:
+        def feed(engine: Engine) -> None:
+            reader = RequestLogReader(engine.recorded)
+            reader.read([reader.entries_in(opened(io.BytesIO(log)), pytest.fail) for log in logs[:count]])
+            reader.finish()
+
+        return feed
+
+    def of_tap(engine: Engine) -> None:
+        for record in records(opened(io.BytesIO((BY_BROKERS / f"{release}.records.xz").read_bytes())), pytest.fail):
+            engine.recorded(record)
+
+    by_tap = costs(of_tap)
+    assert by_tap
+    for count in (1, 2):
+        assert costs(of_logs(count)) == {group: pytest.approx(cost, abs=1.0) for group, cost in by_tap.items()}

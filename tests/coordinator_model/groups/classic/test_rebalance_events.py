@@ -221,6 +221,28 @@ def test_a_slow_member_costs_those_that_came_before_it_their_time(talk: Timed, p
     assert talk.kinds().count("told_to_rejoin") == 2
 
 
+@pytest.mark.parametrize("lines", [0, 1], ids=["frames alone", "frames and a line of the coordinator"])
+@pytest.mark.parametrize("until_ms", [13_900, 30_000], ids=["before the session is over for certain", "after it"])
+def test_what_the_last_members_held_that_died_is_unheld_until_another_is_served(
+    talk: Timed, pair: tuple[Client, Client], lines: int, until_ms: int
+) -> None:
+    """Whether the group is known to be empty meanwhile, or not."""
+    talk.at(3_000)
+    for client in pair:
+        talk.heartbeat(client, after_ms=0)
+    for ms in range(4_000, until_ms, 1_000):
+        talk.at(ms)
+        talk.tick()
+        for client in pair if lines and ms == 13_000 else ():
+            talk.at(ms + 100)
+            talk._feed(Kind.EXPIRED, None, client.member_id.encode(), group="g")
+    c = talk.has_id("c")
+    talk.completes([talk.asks_to_join(c, until_ms + 100)], 3, until_ms + 3_000)
+    talk.syncs(until_ms + 3_100, {c: (until_ms + 3_200, (0, 1, 2))})
+    unheld_s = (until_ms + 200) / 1_000  # since 3,000
+    assert talk.finished()["unheld"] == {"t": {"0": unheld_s, "1": unheld_s, "2": unheld_s}}
+
+
 def test_a_static_member_that_comes_back_with_another_subscription_is_unheld_while_it_was_away(talk: Timed) -> None:
     a, b = talk.has_id("a"), talk.client("b")
     b.instance_id = "b-0"

@@ -157,6 +157,21 @@ def test_what_a_static_member_that_is_away_held_is_counted_once_when_it_does_not
     assert [one["instance_id"] for one in record["never_came_back"]] == ["a-0"]
 
 
+@pytest.mark.parametrize("lines", [0, 1], ids=["frames alone", "frames and a line of the coordinator"])
+@pytest.mark.parametrize("join_ms", [52_000, 90_000], ids=["before the session is over for certain", "after it"])
+def test_what_the_last_member_held_that_died_is_unheld_until_another_has_it(talk: Timed, lines: int, join_ms: int) -> None:
+    a, b = talk.member("a"), talk.member("b")
+    talk.join(a, 1_000, 2, foo(0, 1))
+    talk.beat(a, 6_000)
+    talk.at(51_100)
+    for _ in range(lines):
+        talk._feed(Kind.EXPIRED, None, a.member_id.encode(), group="g")
+    talk.join(b, join_ms, 4, foo(0, 1))
+    talk.beat(b, join_ms + 5_000)
+    unheld_s = (join_ms + 10 - 6_000) / 1_000
+    assert talk.the("rebalance_finished")["unheld"] == {"foo": {"0": unheld_s, "1": unheld_s}}
+
+
 def test_a_refusal_is_told_once_and_a_connection_that_closes_behind_an_unanswered_leave_not_at_all(
     talk: Timed, pair: tuple[Client, Client]
 ) -> None:
