@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import wraps
 
-from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIRMED, CRITICAL, ERROR, HEURISTIC, WARNING, Severity
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, WARNING, Severity
 from coordinator_model.groups.classic.assignment_checks import KEPT, AssignmentErrors
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.assignments import RivalClaims, SyncAsked
@@ -164,10 +164,14 @@ def A_04(group: ClassicGroup) -> Iterator[Due]:
     Condition: In the leader's SyncGroup a member's entry holds a topic that is not in the subscription it joined with.
     Expected: Only topics from the member's own subscription.
     Action: Look at the leader's assignor, and at whether all members run the same configuration.
-    False alarms: Kafka Streams, which matches topics by pattern on its own, is not judged.
+    False alarms: A leader of Kafka Streams may know of a new topic before others do: it is judged only where a member also subscribes
+        to a topic that the leader does not, as two applications under one application.id do.
     """
     flaws = _flaws(group)
     if flaws is None:
+        return
+    if flaws.unread:
+        yield Due(flaws.at_us, "", WARNING, lambda: _two_applications(group, flaws))
         return
     for victim in dict.fromkeys(member_id for member_id, _ in flaws.unsubscribed):
 
@@ -182,6 +186,18 @@ def A_04(group: ClassicGroup) -> Iterator[Due]:
             )
 
         yield Due(flaws.at_us, victim, WARNING, describe)
+
+
+def _two_applications(group: ClassicGroup, flaws: AssignmentErrors) -> Breach:
+    victims = dict.fromkeys(member_id for member_id, _ in flaws.unsubscribed)
+    given, unread = _some(sorted({topic for _, topic in flaws.unsubscribed})), _some(list(flaws.unread))
+    named = _some([who(group.members[id_]) if id_ in group.members else f"member {id_}" for id_ in victims])
+    return _submitted(
+        flaws,
+        f"Two Kafka Streams applications share the application.id {group.name}. {_leader(flaws)} gave tasks of {given} to {named}, which "
+        f"does not subscribe to it, and rejoins. Nobody reads {unread}, to which that member subscribes and the leader does not.",
+        f"entries for {given}, of a member that subscribes to {unread}",
+    )._replace(blame=CONFIG, action="Give each application an application.id of its own, and start it again.")
 
 
 @timer_rule("delivered is not what was submitted", CRITICAL, CONFIRMED, BROKER, matter=Matter.PLAN)

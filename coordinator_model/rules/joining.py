@@ -104,7 +104,7 @@ def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         if refused is None or client.stage > Stage.JOINS:
             continue
         holder = _holder(group, client, refused)
-        due = _due(group, refused, holder)
+        due = _due(group, client, refused, holder)
         if due is None:
             continue
         at_us, severity = due
@@ -126,9 +126,11 @@ def _holder(group: ClassicGroup | EpochGroupData, client: Arrival, refused: Refu
     return group.members.get(client.member_id) if refused.error == FENCED_MEMBER_EPOCH else None
 
 
-def _due(group: ClassicGroup | EpochGroupData, refused: Refusal, holder: EpochMember | None) -> tuple[int, Severity] | None:
+def _due(
+    group: ClassicGroup | EpochGroupData, client: Arrival, refused: Refusal, holder: EpochMember | None
+) -> tuple[int, Severity] | None:
     if refused.error == UNRELEASED_INSTANCE_ID and isinstance(group, EpochGroupData) and holder is not None:
-        return _due_by_holder(group, refused, holder)
+        return _due_by_holder(group, client, refused, holder)
     if refused.error == UNSUPPORTED_VERSION and refused.api_key in _ONLY_ONE:
         return refused.last_us, WARNING if any(group.present_members()) else ERROR  # no such client is let in before somebody acts
     if refused.times >= _REPEATED and refused.last_us - refused.first_us >= _LASTS_US:
@@ -136,7 +138,7 @@ def _due(group: ClassicGroup | EpochGroupData, refused: Refusal, holder: EpochMe
     return refused.first_us + _PATIENCE_US, WARNING
 
 
-def _due_by_holder(group: EpochGroupData, refused: Refusal, holder: EpochMember) -> tuple[int, Severity] | None:
+def _due_by_holder(group: EpochGroupData, client: Arrival, refused: Refusal, holder: EpochMember) -> tuple[int, Severity] | None:
     """Return when the join is overdue while another holds the instance id. E-06 reports repeated joins, E-18 one that is away."""
     if holder.removed == Removed.AWAY:
         return None
@@ -144,7 +146,8 @@ def _due_by_holder(group: EpochGroupData, refused: Refusal, holder: EpochMember)
         return max(refused.last_us, holder.removed_us + _PATIENCE_US), WARNING
     if _hung_up(group, holder):
         return max(refused.last_us, refused.first_us + _LASTS_US), WARNING
-    if refused.times == 1 and holder.accepted_us > refused.first_us + _PATIENCE_US:
+    is_new = client.member_id not in group.members  # S-01 reports one that had the instance id
+    if is_new and refused.times == 1 and holder.accepted_us > refused.first_us + _PATIENCE_US:
         return refused.first_us + _PATIENCE_US, WARNING
     silent_us = holder.last_frame_us + _PAUSES * (holder.interval_ms or _USUAL_INTERVAL_MS) * 1_000
     return max(refused.last_us, refused.first_us + _LASTS_US, silent_us), WARNING

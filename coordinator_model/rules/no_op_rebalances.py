@@ -87,7 +87,7 @@ def _given_by_clients(row: Sequence[Rebalance], reason: str, times: int) -> Coin
     HEURISTIC,
     CONFIG,
     matter=Matter.RECURRENCE,
-    suppressed_by=("R-10", "R-17", "R-27", "C-04", "C-05"),
+    suppressed_by=("A-04", "R-10", "R-17", "R-27", "C-04", "C-05"),
     quiet_times=5,
 )
 def R_25(group: ClassicGroup) -> Iterator[Due]:
@@ -136,7 +136,7 @@ def R_25(group: ClassicGroup) -> Iterator[Due]:
     CLIENT,
     matter=Matter.RECURRENCE,
     quiet_times=5,
-    suppressed_by=("R-10", "R-26"),
+    suppressed_by=("A-04", "R-10", "R-26"),
 )
 def R_29(group: ClassicGroup) -> Iterator[Due]:
     """A member joins a settled group again and again although nothing changed: each time it gives up its partitions and gets the

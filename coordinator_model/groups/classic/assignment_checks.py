@@ -50,6 +50,7 @@ class AssignmentErrors(NamedTuple):
     shared: tuple[tuple[str, int, str, str], ...] = ()  #: topic, partition, and two members that both get it
     unsubscribed: tuple[tuple[str, str], ...] = ()  #: member and topic
     jumps: tuple[tuple[str, int, str, str], ...] = ()  #: topic, partition, owner, new owner
+    unread: tuple[str, ...] = ()  #: of Streams: topics to which members subscribe, and the leader does not
     nothing_of: str = ""  #: a subscribed topic that has partitions, if no assignment at all was submitted
 
     @property
@@ -185,6 +186,24 @@ def unsubscribed(plan: Mapping[str, Partitions | None], offers: Mapping[str, Sub
         if offer is not None:
             found += [(member_id, topic) for topic, partitions in (given or {}).items() if partitions and topic not in offer.topics]
     return tuple(found[:KEPT])
+
+
+def foreign_topology(
+    plan: Mapping[str, Partitions | None], offers: Mapping[str, Subscription | None], leader: str
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return topics assigned to members of a Streams application that read others, and these.
+
+    A leader that knows of a new topic first assigns it to members that do not. Two applications differ both ways: a member also subscribes
+    to topics that the leader does not.
+    """
+    own = offers.get(leader)
+    if own is None:
+        return (), ()
+    others = {
+        id_: [topic for topic in offer.topics if topic not in own.topics] for id_, offer in offers.items() if offer is not None
+    }
+    found = [(member_id, topic) for member_id, topic in unsubscribed(plan, offers) if others.get(member_id)]
+    return tuple(found), tuple(sorted({topic for member_id, _ in found for topic in others[member_id]})[:KEPT])
 
 
 def jumps(

@@ -221,6 +221,19 @@ def test_A_04_leaves_streams_alone(talk: Conversation) -> None:
     assert talk.rules() == []
 
 
+def test_A_04_fires_for_two_streams_applications_under_one_application_id(talk: Conversation) -> None:
+    a, b = (talk.client(name) for name in "ab")
+    join(talk, [a, b], 3, offers={a: subscription("orders", "w"), b: subscription("payments", "w")}, protocol="stream")
+    share_out(talk, [a, b], {a: assignment(orders=(0,)), b: assignment(orders=(1,), w=(1,))}, protocol="stream")
+    talk.settle()
+    finding = talk.the("A-04")
+    assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.CONFIG)
+    assert "Two Kafka Streams applications share the application.id g." in finding.summary
+    assert f"gave tasks of orders to member {b.member_id}" in finding.summary
+    assert "Nobody reads payments" in finding.summary
+    assert finding.action.startswith("Give each application")
+
+
 def test_A_04_cannot_judge_a_subscription_that_it_cannot_read(talk: Conversation) -> None:
     a, b = (talk.client(name) for name in "ab")
     join(talk, [a, b], 3, offers={b: b"?"})

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 API_KEYS: Final = ASKED_OF_COORDINATOR
 
+STREAM: Final = "stream"  #: Kafka Streams' assignor
 SUSPECTS_KEPT: Final = 16
 TOPICS_KEPT: Final = 32
 NEWCOMERS_KEPT: Final = 64
@@ -323,12 +324,18 @@ class Assignments(Stored):
             wanted = {topic for offer in offers.values() if offer is not None for topic in offer.topics}
             known = sorted(topic for topic in wanted if topic in self.topics)
             plan.blank = not any(entry.assignment for entry in body.assignments) and bool(known)
+            unread: tuple[str, ...] = ()
+            if protocol == STREAM:
+                unsubscribed, unread = assignment_checks.foreign_topology(submitted, offers, exchange.member_id)
+            else:
+                unsubscribed = assignment_checks.unsubscribed(submitted, offers)
             flaws = flaws._replace(
                 strangers=assignment_checks.strangers(
                     submitted, {*offers, *((group.newest_generation and group.newest_generation.roster) or ())}
                 ),
                 left_out=assignment_checks.left_out(submitted, offers),
-                unsubscribed=() if protocol == "stream" else assignment_checks.unsubscribed(submitted, offers),
+                unsubscribed=unsubscribed,
+                unread=unread,
                 jumps=assignment_checks.jumps(submitted, offers, plan.generation - 1) if protocol == COOPERATIVE_STICKY else (),
                 nothing_of=known[0] if known and not body.assignments else "",
             )
