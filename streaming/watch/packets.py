@@ -32,6 +32,7 @@ _LATE_US: Final = 200_000
 
 _BLOCKS_BETWEEN_LOOKS: Final = 16
 _RETRY_S: Final = 1.0
+_NAMES: Final = 1_000
 
 _SETTLED_S: Final = 30.0
 _LOOK_AGAIN_EVERY_S: Final = 60.0
@@ -125,6 +126,7 @@ class Interfaces(Packets):
                 self._turn_filter(ring, reader)
             if not packets:
                 reader.tick(_now_us() - _LATE_US)
+                _forget_unknown(reader, watch)
                 poll.poll(_WAIT_MS)
             watch.tend()
 
@@ -234,6 +236,13 @@ def _not_running(reader: CaptureReader, since_us: int) -> None:
     """Nothing was captured since a time; 0 if nothing was before."""
     if since_us:
         reader.interrupted(Loss(0, 0, since_us, max(_now_us(), since_us), Cause.NOT_RUNNING))
+
+
+def _forget_unknown(reader: CaptureReader, watch: Watch) -> None:
+    """Forget names of groups that are used once: those that no model knows any more."""
+    names, known = reader.stats.groups, watch.engine.groups
+    if len(names) > 2 * len(known) + _NAMES:
+        names.intersection_update(group for _, group in known)
 
 
 def _ports_of(reader: CaptureReader) -> frozenset[int]:

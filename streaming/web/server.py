@@ -30,10 +30,10 @@ from streaming.published.records import STALE_S, duration
 from streaming.published.wire_text import shown_name
 from streaming.traces.trace_events import trace_events
 from streaming.web.detail_views import Details
+from streaming.web.frames import FRAMES, Frame, decoded, of_events, of_finding
 from streaming.web.group_view import GroupPage, group_by_id, link_to_row, rebalance_by_row
 from streaming.web.guard import COOKIE, HEADERS, form_of, local_path
 from streaming.web.happened import events_of_line
-from streaming.web.mirror_frames import FRAMES, Frame, decoded, of_events, of_finding
 from streaming.web.static_files import static_files
 from streaming.web.views import NotShownError, Overview, Renderer, View
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from streaming.published.page_state import PageState
+    from streaming.web.frames import FrameSource, Wanted
     from streaming.web.guard import Guard
-    from streaming.web.mirror_frames import MirrorFrames, Wanted
 
 _log: Final = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Page:
     :param frames: reads the frames of the mirror; None where there is none, as for a recording.
     """
 
-    def __init__(self, state: PageState, guard: Guard, *, streams: int = STREAMS, frames: MirrorFrames | None = None) -> None:
+    def __init__(self, state: PageState, guard: Guard, *, streams: int = STREAMS, frames: FrameSource | None = None) -> None:
         self._state = state
         self._guard = guard
         self._streams = streams

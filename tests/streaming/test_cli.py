@@ -121,3 +121,17 @@ def test_the_list_of_commands_also_has_those_whose_libraries_are_not_installed(a
 def test_a_command_whose_libraries_are_not_installed_says_what_brings_them(arguments, said):
     done = without_extras(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {said}\n")
+
+
+def test_page_metrics_alerts_and_tap_of_watch_need_no_kafka_client_and_no_spark():
+    modules = (
+        "streaming.watch.alerts, streaming.watch.measured, streaming.web.serving, streaming.watch.tapped, streaming.commands.watch"
+    )
+    absent = ABSENT.partition("sys.meta_path")[0].replace("top in {", "top in {'pandas', 'pyspark', 'confluent_kafka'} & {")
+    done = subprocess.run(
+        [sys.executable, "-c", f"{absent}sys.meta_path.insert(0, Absent())\nimport {modules}"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

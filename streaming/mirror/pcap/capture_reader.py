@@ -282,7 +282,7 @@ class CaptureReader:
 
     def opaque(self, reason: str) -> None:
         """A connection with a broker cannot be followed any further."""
-        self.stats.opaque[reason] += 1
+        self.stats.count_opaque(reason)
 
     def lost(self, count: int, *, among_groups: bool) -> None:
         """Bytes of a connection with a broker were not captured, and frames with them."""

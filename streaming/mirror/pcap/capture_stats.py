@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 _TLS_RECORDS: Final = (b"\x16\x03", b"\x17\x03")  # a handshake, and data of a connection that was open before
+_REASONS: Final = 50
 _HEADERS: Final = 14 + 8 + 40 + 20
 """Bytes of Ethernet with two VLAN tags, IPv6 and TCP."""
 
@@ -44,6 +45,10 @@ class CaptureStats:
     cut_frames: int = 0  #: those of them of which bytes were not captured
     snap_length: int = 0  #: bytes that were captured of a packet that was cut
     longest_packet: int = 0  #: bytes of the longest packet that was cut, before it was
+
+    def count_opaque(self, reason: str) -> None:
+        """Count a connection with a broker that cannot be followed; reasons may hold numbers, so not all are kept apart."""
+        self.opaque[reason if reason in self.opaque or len(self.opaque) < _REASONS else "other reasons"] += 1
 
     @property
     def kafka_connections(self) -> int:

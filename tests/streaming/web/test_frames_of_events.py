@@ -7,8 +7,8 @@ import re
 import pytest
 import requests
 
+from streaming.web.frames import FRAMES
 from streaming.web.happened import event_row, events_of_line, lines
-from streaming.web.mirror_frames import FRAMES
 from tests.golden import transcript
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
