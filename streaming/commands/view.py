@@ -32,6 +32,7 @@ from streaming.published.records import (
     duration,
     event_of,
     finding_of,
+    finding_order,
     group_of,
     is_open,
     lag_of,
@@ -163,7 +164,7 @@ def findings(
         and (not group or finding["group"] in group)
         and (not rule or finding["rule"] in rule)
     ]
-    wanted.sort(key=lambda finding: (not is_open(finding), -Severity(finding["severity"]).rank, finding["opened_at"]))
+    wanted.sort(key=finding_order)
     if as_json:
         _print_json(wanted)
     elif full:

@@ -29,9 +29,8 @@ from coordinator_model.events import (
     SightRegained,
     State,
 )
-from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.data import CLASSIC
-from streaming.published.records import Json, is_open, seconds
+from streaming.published.records import Json, finding_order, is_open, seconds
 from streaming.published.wire_text import harmless
 
 if TYPE_CHECKING:
@@ -357,7 +356,7 @@ class PageState:
             if self.is_recorded or is_open(finding):
                 found.setdefault((finding["cluster"], finding["group"]), []).append(finding)
         for findings in found.values():
-            findings.sort(key=lambda one: (-Severity(one["severity"]).rank, one["opened_at"]))
+            findings.sort(key=finding_order)
         return found
 
 

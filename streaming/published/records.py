@@ -138,6 +138,11 @@ def trouble(group: Json, worst: Mapping[tuple[str, str], tuple[Severity, int]]) 
     return (-1 - severity[0].rank if severity else 0, -_RANKS[group["state"]], group["group"], group["cluster"])
 
 
+def finding_order(finding: Json) -> tuple[bool, int, str]:
+    """Return a sort key: those that are open, the most severe first, and of equals the oldest."""
+    return not is_open(finding), -Severity(finding["severity"]).rank, finding["opened_at"]
+
+
 def member_name(member: Json) -> str:
     """Return the name of a member for display: its instance id, else its client id, else its member id."""
     return str(member["instance_id"] or member["client_id"] or member["member_id"])

@@ -22,6 +22,7 @@ from streaming.published.records import (
     RebalanceLag,
     arrivals_of,
     duration,
+    finding_order,
     is_open,
     lag_of_rebalance,
     name_of,
@@ -273,7 +274,7 @@ def report_of(
         if not finding["resolved_at"] or seconds(finding["resolved_at"]) >= from_s:
             findings.setdefault((finding["cluster"], finding["group"]), []).append(finding)
     for found in findings.values():
-        found.sort(key=lambda one: (-Severity(one["severity"]).rank, one["opened_at"]))
+        found.sort(key=finding_order)
     groups = [_group(past, findings.get(past.key, []), from_s, several=several) for past in chosen]
     groups.sort(key=_trouble)
     advice: dict[tuple[str, str], list[Advice]] = {}

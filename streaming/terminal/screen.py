@@ -17,10 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator_model.events import RECONCILING, State
-from coordinator_model.finding import Severity
 from streaming.published import sentences
 from streaming.published.finding_json import from_json
-from streaming.published.records import Json, arrivals_of, duration, is_open
+from streaming.published.records import Json, arrivals_of, duration, finding_order, is_open
 from streaming.published.wire_text import visible
 from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
@@ -220,7 +219,7 @@ class _Lines:
 
 
 def _worst_first(findings: Iterable[Json]) -> list[Json]:
-    return sorted(filter(is_open, findings), key=lambda one: (-Severity(one["severity"]).rank, one["opened_at"]))
+    return sorted(filter(is_open, findings), key=finding_order)
 
 
 def _sentence(known: Json, now_s: float) -> Text:

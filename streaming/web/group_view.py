@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.advice import advise
 from streaming.published import sentences
 from streaming.published.page_state import KEPT_S
-from streaming.published.records import Json, arrivals_of, is_open, lag_of_rebalance, moment, name_of
+from streaming.published.records import Json, arrivals_of, finding_order, lag_of_rebalance, moment, name_of
 from streaming.published.wire_text import shown_name
 from streaming.web import drawing
 from streaming.web.costs import STEPS, by_cause
@@ -99,7 +99,7 @@ class GroupPage:
         seen = self._window(past, query, now_s)
         unfolded = query.get("all") == "1"
         findings = [one for one in state.findings.values() if (one["cluster"], one["group"]) == past.key]
-        findings.sort(key=lambda one: (is_open(one), one["opened_at"]), reverse=True)
+        findings.sort(key=finding_order)
         happened_lines, element_of = lines(event for event in past.events if seen.shows(event.at_s, event.at_s))
         picture = drawn(past, seen, now_s, element_of, unfolded=unfolded)
         lanes: dict[str, str] = {lane["id"]: self._render("_lane.html", **lane) for lane in picture.lanes}

@@ -19,7 +19,7 @@ from coordinator_model.finding import Severity
 from coordinator_model.wording import counted
 from streaming.published import sentences
 from streaming.published.page_state import rounded
-from streaming.published.records import REBALANCING, Json, duration, member_name, seconds, trouble
+from streaming.published.records import REBALANCING, Json, duration, finding_order, member_name, seconds, trouble
 from streaming.published.wire_text import readable, shown_name
 from streaming.web import drawing
 from streaming.web.from_events import record_of
@@ -111,7 +111,7 @@ class Overview:
         self._rows = {key: row for key, row in self._rows.items() if key in state.groups}
         shown = sorted(
             (one for past in chosen for one in findings.get(past.key, ())),
-            key=lambda one: (-Severity(one["severity"]).rank, one["opened_at"]),
+            key=finding_order,
         )
         elsewhere = [] if wanted.is_set else [one for key, found in findings.items() if key not in state.groups for one in found]
         return View(

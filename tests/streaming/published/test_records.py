@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from coordinator_model.events import RECONCILING
-from streaming.published.records import group_of, trouble
+from streaming.published.records import finding_order, group_of, trouble
 from streaming.published.sentences import waits_for
 from tests.coordinator_model.epoch_groups import newcomer
 from tests.coordinator_model.epochs import Epochs
@@ -30,3 +30,12 @@ def test_a_group_whose_partitions_move_comes_between_one_that_rebalances_and_a_s
 
 def test_a_record_with_a_state_of_another_program_is_left_out():
     assert group_of(json.dumps(records.group("g", state="Confused"))) is None
+
+
+def test_findings_stand_in_one_order_the_open_and_the_worst_first():
+    states = [("resolved", "critical", 1), ("open", "warning", 2), ("update", "error", 4), ("open", "error", 3)]
+    found = [
+        records.finding("orders", status=status, severity=severity, opened_s=records.NOW_S + second)
+        for status, severity, second in states
+    ]
+    assert [found.index(one) for one in sorted(found, key=finding_order)] == [3, 2, 1, 0]
