@@ -419,8 +419,9 @@ class TestBadInput:
             assert f"{path} {why}" in result.stderr.replace("\n", "")
 
     def test_a_folder_stands_for_the_files_in_it_that_are_not_empty(self, tmp_path, segments):
-        for number in range(3):
-            (tmp_path / f"{number}.pcap").write_bytes(pcap(segments[number::3]))
+        size = len(segments) // 3 + 1
+        for number in range(3):  # parts of one capture
+            (tmp_path / f"{number}.pcap").write_bytes(pcap(segments[number * size : (number + 1) * size]))
         (tmp_path / "just begun").touch()
         whole = tmp_path.with_suffix(".pcap")
         whole.write_bytes(pcap(segments))
