@@ -244,7 +244,7 @@ class Arrivals(Stored):
             self._turn_back(
                 group, self._at(Stage.LOOKS, exchange, known), answer.error_code, exchange, (answer.error_message or "", "")
             )
-        else:
+        elif answer.host:
             arrival = self._at(Stage.REACHES, exchange, known)._replace(frame=response_evidence(exchange, NONE))
             self._put(group, subject, _named(arrival, known, f"{answer.host}:{answer.port}"))
 
