@@ -316,7 +316,7 @@ def test_E_14_and_O_02_fire_for_a_holder_that_joined_before_the_LeaveGroup_was_a
     assert rules_of(talk) == ["E-14" if again == "heartbeats" else "O-02"]
 
 
-def test_M_14_does_not_say_that_the_session_ended_of_a_holder_whom_an_operator_removed() -> None:
+def test_M_14_fires_and_tells_no_end_of_session_of_a_holder_whom_an_operator_removed() -> None:
     talk = Epochs()
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0, 1))
@@ -327,6 +327,7 @@ def test_M_14_does_not_say_that_the_session_ended_of_a_holder_whom_an_operator_r
     talk.wait(2_000)
     left(talk.ask(talk.client("admin"), leave_request(talk, "", "i")), talk, "", "i")
     talk.wait(30_000)
+    assert talk.the("M-14").client_id == "second"
     assert not [finding.summary for finding in talk.findings if "session" in finding.summary]
 
 
