@@ -108,7 +108,7 @@ class CaptureStats:
                 "consumes. Watch where that broker's connections pass."
             )
         if self.encrypted:
-            step = "TLS hides them: --key-log opens it, --request-log reads the broker's own log, --listen puts a tap before the broker"
+            step = "Read the broker's own log (--request-log), or put a tap before it that ends TLS (docs/tap.md)"
         elif self.segments:
             step = "Check on the broker which port and interface its clients use (--port, --interface)"
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord, pack_envelope
 from streaming.commands.watch import OUTPUTS
 from streaming.engine.handover import LocalFeed
+from streaming.mirror.pcap.capture_stats import CaptureStats
 from streaming.notify.file_log import FileDeliveryLog
 from streaming.notify.notification import Delivered
 from streaming.watch.state import StateFile
@@ -164,3 +166,30 @@ def test_a_delivery_log_in_a_file_remembers_and_does_not_grow(tmp_path: Path) ->
     assert len(file.read_text().splitlines()) == 2
     file.write_text(file.read_text() + '["findings/webhook/chat/')  # a kill came between
     assert FileDeliveryLog(file, "findings").memory().positions("webhook/chat") == {0: 4_999}
+
+
+@pytest.mark.parametrize(
+    ("stats", "why", "said"),
+    [
+        (
+            CaptureStats(packets=3, segments=3, encrypted=2),
+            "holds TLS",
+            "packets of lo: so far this holds TLS. Read the broker's own log",
+        ),
+        (
+            CaptureStats(packets=3, segments=3),
+            "holds no Kafka",
+            "packets of lo: so far this holds no Kafka. Check on the broker which port",
+        ),
+        (
+            CaptureStats(),
+            "holds no packets",
+            "packets of lo: so far this holds no packets. Check that this machine is a broker or a client",
+        ),
+        (CaptureStats(brokers=Counter({"b:9092": 2})), None, "Kafka is seen at b:9092, and no request of a group: the coordinator"),
+        (CaptureStats(frames=1), None, None),
+    ],
+)
+def test_why_no_group_is_seen_is_said_with_the_next_step(stats: CaptureStats, why: str | None, said: str | None) -> None:
+    sentence = stats.why_no_groups("packets of lo", why)
+    assert sentence is None if said is None else (sentence or "").startswith(said)
