@@ -504,7 +504,7 @@ def test_G_03_forgets_a_refusal_after_a_minute(talk: Conversation) -> None:
     pending = talk.ask(other, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=a.member_id))
     talk.heartbeat(b, 22)
     for _ in range(70):
-        talk.commit(a, 3)
+        talk.commit(a, 7)
         talk.wait(1_000)
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
     talk.heartbeat(a)
