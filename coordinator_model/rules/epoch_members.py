@@ -36,7 +36,7 @@ from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Exchange
 from coordinator_model.rules.base import Breach, Due, captured, is_gone, rule, sender_text, timer_rule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
-from coordinator_model.wire.constants import GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION
+from coordinator_model.wire.constants import GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
 from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
 
 _REPEATED = 3
@@ -200,7 +200,8 @@ def E_20(group: EpochGroupData, misjudged: CommitMisjudged) -> Breach | None:
 
     Condition: A commit, plain or in a transaction, was accepted above the member's epoch, below that of its join, at one at which
         the partition was not yet assigned to it, or without a member id while the group had members (critical); or
-        STALE_MEMBER_EPOCH to its exact epoch. No heartbeat of the member was under way.
+        STALE_MEMBER_EPOCH to its exact epoch, or UNKNOWN_MEMBER_ID to a member that was accepted less than a session before. No
+        heartbeat of the member was under way.
     Expected: Accepted at the member's epoch; since 4.3 also at older ones at which the partition was assigned already (KIP-1251).
     Action: Keep the frames and the coordinator's log of that moment, and report them.
     False alarms: None known.
@@ -229,6 +230,8 @@ def _known(group: EpochGroupData, misjudged: CommitMisjudged) -> str:
     exchange, member = misjudged.exchange, misjudged.member
     if member is None:
         return "although the group has members"
+    if exchange.error == UNKNOWN_MEMBER_ID:
+        return f"although it accepted that member {seconds(exchange.inv_us - member.accepted_asked_us)} before"
     if misjudged.too_early:
         return f"although {partitions_text(group, misjudged.too_early)} was not assigned to it at that epoch"
     if not exchange.error and member.joined_epoch is not None and exchange.generation < member.joined_epoch:

@@ -17,12 +17,20 @@ from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import NONE, NOT_ADMITTED, OFFSET_COMMIT, STALE_MEMBER_EPOCH, TXN_OFFSET_COMMIT
+from coordinator_model.wire.constants import (
+    NONE,
+    NOT_ADMITTED,
+    OFFSET_COMMIT,
+    STALE_MEMBER_EPOCH,
+    TXN_OFFSET_COMMIT,
+    UNKNOWN_MEMBER_ID,
+)
 
 TOPIC_IDS_SINCE: Final = 10
 """OffsetCommit: names topics by their ids."""
 
 _REFUSED = (STALE_MEMBER_EPOCH, *NOT_ADMITTED)
+_JUDGED: Final = frozenset({NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID})
 
 
 def on_request(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, body: Any) -> tuple[Event, ...]:
@@ -62,7 +70,7 @@ def _names_no_member(exchange: Exchange) -> bool:
 
 
 def _misjudged(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, settled: bool) -> tuple[Event, ...]:
-    if exchange.error and exchange.error != STALE_MEMBER_EPOCH:
+    if exchange.error not in _JUDGED:
         return NOTHING
     kind = commit_kind(group, exchange, member, overlapped=not settled)
     joined = None if member is None or not settled else member.joined_epoch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.conversation import Client
@@ -59,6 +60,35 @@ def test_O_02_fires_when_a_commit_after_the_end_is_accepted_in_a_transaction(end
     said = {"left": "left", "removed": "was removed by a LeaveGroup", "fenced": "was told that it is no member"}[end]
     assert f"although that member {said} and has not joined since" in talk.the("O-02").summary
     assert talk.rules() == ["O-02"]
+
+
+def test_E_20_fires_when_the_commit_of_a_healthy_member_is_refused_as_a_strangers() -> None:
+    talk = Epochs()
+    a, _ = pair(talk)
+    talk.commits(a, 25)
+    talk.settle()
+    assert (talk.the("E-20").severity, talk.rules()) == (Severity.ERROR, ["E-20"])
+    assert "although it accepted that member" in talk.the("E-20").summary
+
+
+@pytest.mark.parametrize("why", ["removal under way", "heartbeat under way", "asked to give up", "session over", "moved"])
+def test_E_20_allows_a_commit_to_be_refused_as_a_strangers_whose_member_may_be_none(why: str) -> None:
+    talk = Epochs(silence_ms=120_000)
+    a, b = pair(talk)
+    if why == "removal under way":
+        named = wire.LeaveGroupRequestMemberIdentity(member_id=a.member_id)
+        talk.ask(talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=(named,)))
+    elif why == "heartbeat under way":
+        talk.ask_beat(a.reconnected(), -1)
+    elif why == "asked to give up":
+        talk.beats(a, 3, foo(0), owned=foo(0, 1))
+    elif why == "session over":
+        talk.wait(46_000)
+    else:
+        talk.refused(b, 16)
+    talk.commits(a, 25)
+    talk.settle()
+    assert "E-20" not in talk.rules()
 
 
 @pytest.mark.parametrize("how", COMMITS)
