@@ -75,6 +75,7 @@ class PendingEffects(Stored):
     """Effects of requests of one group that have no answer to wait for."""
 
     known: tuple[PendingEffect, ...] = ()
+    moved_us: int = 0  #: when the coordinator of now was first seen to act
     unanswered: bool = False  #: the answer to a later request will show that one without an answer has acted by then
 
     def note(self, exchange: Exchange, until_us: int, *, lost_us: int = 0) -> None:

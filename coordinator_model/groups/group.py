@@ -138,8 +138,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
             line = self.connections[record.connection]
             line.outstanding -= 1
             line.last_response_us = record.at_us
-            self.effects.note_lost(exchange, record.at_us)
-            self.outcome_unknown(exchange)
+            self.lost(exchange, record.at_us)
         return exchange
 
     def count_error(self, api_key: int, error: int) -> None:
@@ -153,6 +152,14 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         """Yield what other requests may have done since a time, as far as an answer to this one can depend on it."""
         return self.effects.possible(exchange, self.open.values(), since_us - self.settings.clock_skew_us)
 
+    def lost(self, exchange: Exchange, at_us: int) -> None:
+        """Note that no answer to a request will be captured. It did not act any more once another broker was the coordinator."""
+        if self.settled and not is_coordinator(self, exchange.broker):
+            self.effects.note(exchange, self.effects.moved_us)
+        else:
+            self.effects.note_lost(exchange, at_us)
+        self.outcome_unknown(exchange)
+
     def outcome_unknown(self, exchange: Exchange) -> None:
         """Note that frames do not show whether a request has taken effect; what may have changed with it is not known any more."""
 
@@ -165,7 +172,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
             addresses = CoordinatorAddresses.replaced(self, exchange)
             if self.broker and self.settled:
                 self.new_incarnation(exchange.res_us, f"the coordinator moved from {self.broker} to {exchange.broker}")
-            self.broker, self.addresses = exchange.broker, addresses
+            self.broker, self.addresses, self.effects.moved_us = exchange.broker, addresses, exchange.res_us
             self.changed = True
         self.settled = True
 

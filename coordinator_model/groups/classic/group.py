@@ -97,7 +97,7 @@ class ClassicGroup(GroupData):
         self.arrivals.closed(connection)
         for key in [key for key in self.open if key[0] == connection]:
             abandoned = self.open.pop(key)
-            self.effects.note_lost(abandoned, at_us)
+            self.lost(abandoned, at_us)
             if abandoned.api_key == JOIN_GROUP and abandoned.gap_free:
                 abandoned.connection_closed_us = at_us
                 self.recurring.on_join_closed(abandoned, at_us)

@@ -135,7 +135,12 @@ def _others_open(group: EpochGroupData, exchange: Exchange) -> bool:
 
 
 def _may_be_moved(group: EpochGroupData, exchange: Exchange) -> bool:
-    """Return True if another request of the same member may have been processed before this one or after it."""
+    """Return True if another request of the same member may have been processed before this one or after it.
+
+    A join begins anew: what the member asked before, and was lost, changes nothing of it.
+    """
+    if exchange.generation == JOIN_EPOCH:
+        return _others_open(group, exchange)
     return any(effect.may_move(exchange.member_id) for effect in group.possible(exchange, exchange.inv_us))
 
 

@@ -135,13 +135,8 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         """Drop older requests of the same connection: responses come in order, so theirs were not captured."""
         connection, number = exchange.key
         for key in [key for key in self.open if key[0] == connection and key[1] < number]:
-            self._lost(self.open.pop(key), exchange.res_us)
+            self.lost(self.open.pop(key), exchange.res_us)
             self.connections[connection].outstanding -= 1
-
-    def _lost(self, exchange: Exchange, at_us: int) -> None:
-        """Note that no answer to a request will be captured."""
-        self.effects.note_lost(exchange, at_us)
-        self.outcome_unknown(exchange)
 
     def outcome_unknown(self, exchange: Exchange) -> None:
         member = self.members.get(exchange.member_id)
@@ -174,7 +169,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
             if member.actor.connection == connection:
                 self.rebalances.on_disconnect(self, member, connection, at_us)
         for key in [key for key in self.open if key[0] == connection]:
-            self._lost(self.open.pop(key), at_us)
+            self.lost(self.open.pop(key), at_us)
         for member in self.members.values():
             if member.actor.connection == connection:
                 member.disconnected_us = at_us
