@@ -29,6 +29,7 @@ def group(generation, state="Stable", *, learning=False):
         members=3,
         member_states=(),
         to_give_up=0,
+        arrivals=(),
         generation=generation,
         incarnation=1,
         causes=(),
