@@ -24,7 +24,7 @@ from coordinator_model.groups.classic.trackers.offsets import (
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
-from coordinator_model.groups.records import CommitFacts, Exchange, Member
+from coordinator_model.groups.records import CommitFacts, Exchange, Member, Removed
 from coordinator_model.rules.base import Breach, Due, HeldFinding, admission, rule, sender_text, timer_rule, who, whom
 from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused, committed_foreign
 from coordinator_model.rules.epoch_members import commits_again
@@ -42,6 +42,16 @@ _AFTER_LEAVING: Final = (
     "If its application polled too rarely (T-05), its client left while it processed: process fewer records per poll, faster, or raise "
     "max.poll.interval.ms. Else commit before unsubscribing or closing."
 )
+_AFTER_ITS_END: Final = (
+    "Nothing, if it joins again and this does not recur. Else find out why its membership ended: silence for a session (T-04), a poll "
+    "interval that was exceeded (T-05), a rebalance that it missed (R-08)."
+)
+_ENDED: Final = {
+    Removed.SILENT: "its session ended in",
+    Removed.DROPPED: "a generation began without it in",
+    Removed.REMOVED: "it was removed from",
+    Removed.REPLACED: "another process took its instance id in",
+}
 
 
 def _partitions(named: Iterable[tuple[str, int]]) -> str:
@@ -184,7 +194,8 @@ def O_04(group: ClassicGroup) -> Iterator[Due]:
 
     Condition: An OffsetCommit without generation, member id and instance id succeeded although one member's membership spans it
         (error, the broker's doing); or it was refused with UNKNOWN_MEMBER_ID, as it must be while the group is not empty (warning,
-        configuration). On the connection of a member that has left it is that member's (warning, the client's doing).
+        configuration). On a connection that a member has or had it is that member's (warning, the client's doing): a client that
+        left, or was refused as unknown, drops its member id and may commit once more.
     Expected: Such commits only while the group is empty.
     Action: Find the committer at the address named: give it a group id of its own, or stop the group before its offsets are reset.
     False alarms: Version 0 goes to ZooKeeper and is not judged; transactional commits without a member are O-08.
@@ -204,7 +215,7 @@ def _is_past(group: ClassicGroup, commit: SimpleCommit) -> bool:
 
 def _turned_away(group: ClassicGroup, committer: str, commit: SimpleCommit) -> Callable[[], Breach]:
     if commit.former_id:
-        return lambda: _committed_after_leaving(group, committer, commit)
+        return lambda: _committed_after_its_end(group, committer, commit)
     return lambda: Breach(
         committer,
         f"Somebody who is no member {whom(commit.actor)} commits offsets for group {group.name} while the group is in use, and "
@@ -216,17 +227,22 @@ def _turned_away(group: ClassicGroup, committer: str, commit: SimpleCommit) -> C
     )
 
 
-def _committed_after_leaving(group: ClassicGroup, committer: str, commit: SimpleCommit) -> Breach:
+def _committed_after_its_end(group: ClassicGroup, committer: str, commit: SimpleCommit) -> Breach:
+    if commit.ended is None:
+        when = f"without its member id for group {group.name}"
+    else:
+        why = "it left" if commit.ended == Removed.LEFT else _ENDED.get(commit.ended, "it was refused as unknown in")
+        when = f"{seconds(commit.res_us - commit.left_us)} after {why} group {group.name}"
     return Breach(
         committer,
-        f"Member {commit.former_id} {whom(commit.actor)} commits offsets {seconds(commit.res_us - commit.left_us)} after it left group "
-        f"{group.name}, and is refused: others read again what it has processed since its last commit.",
-        f"an OffsetCommit without generation and member id answered {error_name(UNKNOWN_MEMBER_ID)}, on the connection of its LeaveGroup",
+        f"Member {commit.former_id} {whom(commit.actor)} commits offsets {when}, and is refused: others read again what it has processed "
+        "since its last commit.",
+        f"an OffsetCommit without generation and member id answered {error_name(UNKNOWN_MEMBER_ID)}, on the connection of that member",
         commit.frames,
         actor=commit.actor,
         member_id=commit.former_id,
         blame=CLIENT,
-        action=_AFTER_LEAVING,
+        action=_AFTER_LEAVING if commit.ended == Removed.LEFT else _AFTER_ITS_END,
     )
 
 

@@ -426,6 +426,25 @@ def test_O_04_names_the_member_that_left_on_the_connection_of_the_commit(talk: C
     assert "T-05" in finding.action
 
 
+@pytest.mark.parametrize(
+    ("end", "said"), [("expired", "after its session ended in group g"), ("refused", "after it was refused as unknown in group g")]
+)
+def test_O_04_names_the_groups_own_expired_member(talk: Conversation, end: str, said: str) -> None:
+    """A client whose session had ended was called a stranger that needs a group id of its own."""
+    a, b = settled(talk)
+    expired = b.member_id
+    if end == "expired":
+        live(talk, [a], 16)
+    else:
+        talk.heartbeat(b, 25)
+    talk.commit(b, 25, **SIMPLE)
+    live(talk, [a], 3)
+    finding = talk.the("O-04")
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, expired)
+    assert said in finding.summary
+    assert "group id of its own" not in finding.action
+
+
 def test_O_04_does_not_take_another_connection_for_that_of_who_left(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.leave(b)

@@ -39,14 +39,15 @@ class SimpleCommit(NamedTuple):
     last_us: int
     times: int
     frames: tuple[Evidence, ...]
-    former_id: str = ""  #: the member that had left on the same connection; empty if none had
-    left_us: int = 0  #: when its LeaveGroup was captured
+    former_id: str = ""  #: the member whose connection it is; empty if none had it
+    left_us: int = 0  #: when that ceased to be one
+    ended: Removed | None = None  #: why; None if frames do not show it
 
 
-def who_left_on(group: GroupData, connection: str) -> Member | None:
-    """Return the member that left last on this connection, None if none did."""
-    left = [one for one in group.members.values() if one.removed == Removed.LEFT and one.actor.connection == connection]
-    return max((one for one in left if one.leave_asked_us), key=lambda one: one.leave_asked_us, default=None)
+def member_on(group: GroupData, connection: str) -> Member | None:
+    """Return the member that was last proven to be one on this connection, None if none was."""
+    proven = [one for one in group.members.values() if one.proven_us is not None and one.actor.connection == connection]
+    return max(proven, key=lambda one: one.session_since_us, default=None)
 
 
 def member_throughout(group: GroupData, commit: SimpleCommit) -> Member | None:

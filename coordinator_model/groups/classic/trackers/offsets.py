@@ -22,9 +22,9 @@ from coordinator_model.groups.classic.trackers.commits import (
     committer_identity,
     has_partition,
     is_simple,
+    member_on,
     member_throughout,
     minus,
-    who_left_on,
 )
 from coordinator_model.groups.committed_offsets import (
     POSITIONS_KEPT,
@@ -35,7 +35,7 @@ from coordinator_model.groups.committed_offsets import (
     without_refused,
 )
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
-from coordinator_model.groups.records import CommitFacts, Exchange, Generation, Refusals, SyncFacts
+from coordinator_model.groups.records import CommitFacts, Exchange, Generation, Refusals, Removed, SyncFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
@@ -414,8 +414,13 @@ class Offsets(Stored):
         else:
             frames = (request_evidence(exchange), response_evidence(exchange, error))
             commit = SimpleCommit(exchange.actor, exchange.effective_us, exchange.res_us, exchange.res_us, 1, frames)
-            former = who_left_on(group, exchange.actor.connection)
+            former = member_on(group, exchange.actor.connection)
             if former is not None:
-                commit = commit._replace(former_id=former.id, left_us=former.leave_asked_us)
+                ended, left_us = former.removed, former.removed_us
+                if ended == Removed.LEFT:
+                    left_us = former.leave_asked_us
+                elif ended is None and former.refusals is not None:
+                    ended, left_us = Removed.REFUSED, former.refusals.first_us
+                commit = commit._replace(former_id=former.id, left_us=left_us, ended=ended)
             keep_newest(noted, committer, commit, KEPT)
         group.changed = group.changed or any(True for _ in group.present_members())
