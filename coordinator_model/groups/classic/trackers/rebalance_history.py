@@ -14,6 +14,7 @@ from coordinator_model.events import (
     MEMBER_LEFT,
     NOT_SEEN,
     PARTITIONS_ADDED,
+    REMOVED,
     SAME_TOPICS,
     State,
 )
@@ -142,6 +143,8 @@ class RebalanceHistory(Stored):
             return self._synced(exchange, group.newest_generation)
         if error == REBALANCE_IN_PROGRESS:
             self._rejoin_asked(group, exchange)
+        elif api_key == LEAVE_GROUP and error == NONE:
+            self._left(group, exchange)
         elif error:
             self.also = tuple(one for one in self.also if not _is_of(one, exchange))
             if self.trigger is not None and _is_of(self.trigger, exchange):
@@ -272,6 +275,15 @@ class RebalanceHistory(Stored):
                 self.trigger = left
             elif left.cause == MEMBER_LEFT:
                 self._add(left)
+
+    def _left(self, group: GroupData, exchange: Exchange) -> None:
+        """Process a granted LeaveGroup: it began the join phase that begins now, whatever else was asked before and is not answered."""
+        trigger, current = self.trigger, group.rebalances.current
+        if trigger is None or trigger.cause not in {MEMBER_LEFT, REMOVED} or (current is not None and current.generation is None):
+            return
+        granted = next((one for one in self.also if _is_of(one, exchange)), None)
+        if granted is not None and not _is_of(trigger, exchange):
+            self.trigger, self.also = granted, (trigger, *(one for one in self.also if one is not granted))
 
     def _add(self, starter: Starter | None) -> None:
         """Note who would have begun a join phase that others have begun."""

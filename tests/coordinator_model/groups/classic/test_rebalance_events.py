@@ -197,6 +197,17 @@ def test_what_a_member_holds_that_falls_silent_is_unheld_since_its_last_frame(ta
     assert "connection_closed" not in talk.kinds()
 
 
+def test_a_leave_that_is_granted_began_the_rebalance_not_one_asked_before(talk: Timed, pair: tuple[Client, Client]) -> None:
+    """The broker answers one member's LeaveGroup, and has not yet read another's that crossed the wire before."""
+    a, b = pair
+    talk.at(10_000)
+    talk.ask(a, wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=a.member_id),)))
+    talk.at(10_500)
+    talk.leave(b)
+    [began] = [event.as_json() for event in talk.events if event.kind == "rebalance_began" and event.at_us > START_US + 9_000_000]
+    assert (began["cause"], began["member_id"]) == ("member left", "b-id")
+
+
 def test_a_slow_member_costs_those_that_came_before_it_their_time(talk: Timed, pair: tuple[Client, Client]) -> None:
     a, b = pair
     talk.at(5_000)
