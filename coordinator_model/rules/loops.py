@@ -97,7 +97,10 @@ def _starters(group: ClassicGroup) -> int:
 
 
 def _most_frequent(rebalances: tuple[Rebalance, ...]) -> list[tuple[Starter, int]]:
-    """Return each client that started most rebalances, or at least half as many, as at its last one, and how many it started."""
+    """Return each client with most causes of rebalances, or at least half as many, as at its last one, and how many it had.
+
+    Of several that act within one join phase only the first starts the rebalance.
+    """
     starters: list[tuple[Starter, int]] = []
     for one in (starter for rebalance in reversed(rebalances) for starter in (rebalance.starter, *rebalance.also)):
         if one.cause in {*_NO_CLIENT, WORKER_REJOINED} or any(one.is_same(known) for known, _ in starters):
@@ -107,12 +110,16 @@ def _most_frequent(rebalances: tuple[Rebalance, ...]) -> list[tuple[Starter, int
     return sorted((known for known in starters if 2 * known[1] >= most), key=lambda known: -known[1])
 
 
-def _by_whom(most: list[tuple[Starter, int]]) -> str:
+def _by_whom(most: list[tuple[Starter, int]], rebalances: tuple[Rebalance, ...]) -> str:
     """Return who started how many rebalances, as text; of more clients than fit, how many are left out."""
-    each = [f"{the_client(one.actor)} started {started}" for one, started in most[:_NAMED]]
+    each = []
+    for one, causes in most[:_NAMED]:
+        begun = sum(is_begun_by(rebalance, one) for rebalance in rebalances)
+        more = f" and had cause to start {causes - begun} more" if begun < causes else ""
+        each.append(f"{the_client(one.actor)} started {begun or 'none'}{more}")
     if len(most) > _NAMED:
         each.append(f"{counted(len(most) - _NAMED, 'other client')} at least half as many")
-    return " and ".join(each)
+    return "; ".join(each)
 
 
 @rule(
@@ -146,15 +153,15 @@ def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
         severity, why = ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"
     elif begun >= _STUCK_LOOP and begun * 2 >= len(rebalances):
         severity = WARNING if most[0][0].cause in _MILD else ERROR
-        why = f"of the last {len(rebalances)}, {_by_whom(most)}"
+        why = f"of the last {len(rebalances)}: {_by_whom(most, rebalances)}"
     elif count >= max(_STORM, (_PER_WORKER if group.protocol_type == CONNECT else _PER_MEMBER) * max(members, starters) + 2):
         ids = f" and of {starters} ids that started them" if starters > members else ""
         severity, why = WARNING, f"more than one restart of each of its {counted(members, 'member')}{ids} explains"
     else:
         return None
     observed, topics = _causes_text(rebalances), _new_topics(group, rebalances)
-    if most and most[0][1] > 1 and _by_whom(most) not in why and not topics:
-        observed += f"; of {len(rebalances)}, {_by_whom(most)}"
+    if most and most[0][1] > 1 and _by_whom(most, rebalances) not in why and not topics:
+        observed += f"; of {len(rebalances)}: {_by_whom(most, rebalances)}"
     frames = [rebalance.starter.frame for rebalance in first_and_last(rebalances)]
     return Breach(
         "",

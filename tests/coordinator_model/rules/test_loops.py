@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from coordinator_model import wire
@@ -207,6 +209,21 @@ def test_R_06_counts_those_that_join_in_a_phase_that_another_began(talk: Convers
     finding = talk.the("R-06")
     assert finding.client_id is None
     assert (" x at " in finding.observed + finding.summary, " y at " in finding.observed + finding.summary) == (True, True)
+
+
+def test_R_06_counts_each_rebalance_to_one_client_alone(talk: Conversation) -> None:
+    """Of 17 rebalances three clients were said to have started eight each, where they started 5, 4 and 8."""
+    a, b = settled(talk)
+    x, y = talk.client("x"), talk.client("y")
+    generation = 3
+    for _ in range(6):
+        generation = flap_together(talk, [x, y], [a, b], generation, 1) + 1
+        talk.round([b, a], generation, leader=b)
+    talk.settle()
+    words = talk.the("R-06").summary + talk.the("R-06").observed
+    [of] = re.findall(r"of (?:the last )?(\d+):", words)
+    assert sum(int(count) for count in re.findall(r"started (\d+)", words)) <= int(of)
+    assert "started none and had cause to start" in words
 
 
 def test_R_06_allows_clients_that_are_restarted_together(talk: Conversation) -> None:
