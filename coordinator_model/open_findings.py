@@ -40,6 +40,9 @@ class OpenFinding(Stored):
     count: int = 1
     published: bool = False
     action: str | None = None  #: if it differs from the rule's own
+    came_again: bool = False  #: within the pace of its rule
+    ended_us: int = 0  #: since when what it reports is over, 0 while it is not
+    resolved: bool = False
 
 
 @dataclass(slots=True)
@@ -49,6 +52,7 @@ class OpenFindings:
     cluster: str
     group: str
     open: dict[tuple[str, str], OpenFinding] = field(default_factory=dict)
+    over: dict[tuple[str, str], OpenFinding] = field(default_factory=dict)  #: lately, which go on if they come again
 
     def report(
         self, rule: Rule, breach: Breach, *, at_us: int, hold_us: int, incarnation: int, group_type: str
@@ -61,12 +65,13 @@ class OpenFindings:
         known = self.open.get(key)
         if known is None:
             certainty = breach.certainty or rule.certainty
+            before = self._before(rule, key, at_us)
             known = self.open[key] = OpenFinding(
                 rule.id,
                 breach.subject,
                 severity,
                 certainty,
-                at_us,
+                at_us if before is None else before.opened_us,
                 at_us,
                 at_us + (0 if certainty is Certainty.CERTAIN else hold_us),
                 incarnation,
@@ -78,7 +83,9 @@ class OpenFindings:
                 breach.observed,
                 breach.evidence,
                 breach.blame or rule.blame,
+                count=1 if before is None else before.count + 1,
                 action=breach.action,
+                came_again=before is not None,
             )
             if known.publish_us <= at_us:
                 yield self._publish(rule, known, group_type)
@@ -108,6 +115,9 @@ class OpenFindings:
     ) -> Iterator[Finding]:
         """Publish findings held long enough; resolve those in ``over`` and those that have not recurred for ``quiet_us``."""
         finished = set(over)
+        for key, known in list(self.over.items()):
+            if now_us > known.ended_us + _pace_us(rules[known.rule]):
+                del self.over[key]
         for key, known in list(self.open.items()):
             rule = rules[known.rule]
             quiet = not isinstance(rule, TimerRule) and now_us >= known.updated_us + rule.quiet_times * quiet_us
@@ -116,7 +126,10 @@ class OpenFindings:
                 yield self._publish(rule, known, group_type)
             if is_over:
                 del self.open[key]
-                yield self._finding(rule, known, Status.RESOLVED, group_type, resolved_us=now_us)
+                known.ended_us, known.resolved = known.ended_us or now_us, True
+                if _pace_us(rule):
+                    self.over[key] = known
+                yield self._finding(rule, known, Status.RESOLVED, group_type, resolved_us=known.ended_us)
 
     def count_out(self, rules: dict[str, Rule], group_type: str) -> Iterator[Finding]:
         """Yield the findings that were counted further since they were last published. For the end of the records."""
@@ -141,12 +154,29 @@ class OpenFindings:
 
     def next_due_us(self, rules: dict[str, Rule], quiet_us: int) -> int | None:
         """Return when :meth:`settle` may next yield a finding, None if never."""
-        due = [
-            known.publish_us if not known.published else known.updated_us + rules[known.rule].quiet_times * quiet_us
-            for known in self.open.values()
-            if not known.published or not isinstance(rules[known.rule], TimerRule)
-        ]
+        due = []
+        for known in self.open.values():
+            rule = rules[known.rule]
+            if not known.published:
+                due.append(known.publish_us)
+            elif not isinstance(rule, TimerRule):
+                due.append(known.updated_us + rule.quiet_times * quiet_us)
+            elif known.ended_us:
+                due.append(known.ended_us + _pace_us(rule))
         return min(due, default=None)
+
+    def lingers(self, known: OpenFinding, rule: TimerRule, now_us: int, *, stands: bool) -> bool:
+        """Return True if a finding stands, or has come again and may do so once more."""
+        if stands:
+            known.ended_us = 0
+            return True
+        known.ended_us = known.ended_us or now_us
+        return known.came_again and now_us < known.ended_us + _pace_us(rule)
+
+    def _before(self, rule: Rule, key: tuple[str, str], at_us: int) -> OpenFinding | None:
+        """Return the finding that is over and comes again; None if there is none."""
+        before = self.over.pop(key, None)
+        return before if before is not None and at_us <= before.ended_us + _pace_us(rule) else None
 
     def _cause(self, rule: Rule, breach: Breach) -> OpenFinding | None:
         """Return the open finding that suppresses this breach, None if there is none.
@@ -167,7 +197,7 @@ class OpenFindings:
 
     def _publish(self, rule: Rule, known: OpenFinding, group_type: str) -> Finding:
         known.published = True
-        return self._finding(rule, known, Status.OPEN, group_type)
+        return self._finding(rule, known, Status.UPDATE if known.came_again else Status.OPEN, group_type)
 
     def _finding(self, rule: Rule, known: OpenFinding, status: Status, group_type: str, resolved_us: int | None = None) -> Finding:
         actor = known.actor
@@ -208,6 +238,10 @@ def _client(about: Breach | OpenFinding) -> tuple[str | None, str] | None:
     actor = about.actor or NO_CLIENT
     is_of_client = about.subject in {about.member_id, about.instance_id, actor.client_id}
     return actor.named if is_of_client and actor.client_id is not None else None
+
+
+def _pace_us(rule: Rule) -> int:
+    return rule.pace_ms * 1_000 if isinstance(rule, TimerRule) else 0
 
 
 def _merge(kept: tuple[Evidence, ...], new: tuple[Evidence, ...]) -> tuple[Evidence, ...]:

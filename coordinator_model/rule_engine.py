@@ -13,7 +13,7 @@ from coordinator_model.groups.group import GroupModel, may_explain
 from coordinator_model.groups.records import NO_CLIENT, AnyMember
 from coordinator_model.groups.tracker import Event
 from coordinator_model.known_defects import Shown, Software
-from coordinator_model.open_findings import OpenFindings
+from coordinator_model.open_findings import OpenFinding, OpenFindings
 from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
 from coordinator_model.rules.base import Due, FrameRule, Rule, TimerRule, last_frame_text
 from coordinator_model.rules.observation import CUT_ACTION, V_11, cut_words, tap_silent
@@ -83,7 +83,7 @@ class RuleEngine:
         over = [
             (known.rule, known.subject)
             for known in open_findings.open.values()
-            if known.publish_us <= now_us and _is_over(group, known.rule, known.subject, standing)
+            if known.publish_us <= now_us and _is_over(group, open_findings, known, standing, now_us)
         ]
         found.extend(open_findings.settle(CATALOGUE, now_us, self._quiet_us, over, group.kind))
         shown = group.changed or len(open_findings.open) != before
@@ -222,8 +222,11 @@ def _is_about_conversions(rule: Rule) -> bool:
     return isinstance(rule, FrameRule) and Migrated in rule.checks
 
 
-def _is_over(group: GroupModel[Any], rule_id: str, subject: str, standing: set[tuple[str, str]]) -> bool:
-    rule = CATALOGUE[rule_id]
+def _is_over(
+    group: GroupModel[Any], open_findings: OpenFindings, known: OpenFinding, standing: set[tuple[str, str]], now_us: int
+) -> bool:
+    rule = CATALOGUE[known.rule]
     if isinstance(rule, FrameRule):
-        return rule.over is not None and rule.over(group, subject)
-    return isinstance(rule, TimerRule) and (rule_id, subject) not in standing
+        return rule.over is not None and rule.over(group, known.subject)
+    stands = (known.rule, known.subject) in standing
+    return isinstance(rule, TimerRule) and not open_findings.lingers(known, rule, now_us, stands=stands)

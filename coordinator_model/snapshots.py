@@ -129,7 +129,7 @@ def pack_slow(group: GroupModel[Any], open_findings: OpenFindings) -> bytes:
     """Pack what changes only when something happens to a group, and its open findings."""
     clients = {member.actor.connection: member.actor for member in group.members.values()}
     connections = {name: None if clients.get(name) == line.actor else line.actor for name, line in group.connections.items()}
-    findings = list(open_findings.open.values())
+    findings = [*open_findings.open.values(), *open_findings.over.values()]
     blank = _APART[type(group)].blank
     members = [replace(member, **blank) for member in group.members.values()]
     if isinstance(group, EpochGroup):
@@ -190,7 +190,7 @@ def unpack_group(
     group.slow_changed = group.changed = False
     open_findings = OpenFindings(group.cluster, group.name)
     for known in slow.findings:
-        open_findings.open[known.rule, known.subject] = known
+        (open_findings.over if known.resolved else open_findings.open)[known.rule, known.subject] = known
     return group, open_findings
 
 

@@ -191,7 +191,7 @@ class Matter(Enum):
     """The subject of a timer rule. The rule need not check a group without such a subject."""
 
     ANYTHING = auto()
-    REQUEST = auto()  #: an open request
+    REQUEST = auto()  #: an open request, or a join phase
     ARRIVAL = auto()  #: a client on its way to consuming
     PLAN = auto()  #: an assignment with errors, or a suspect
     RECURRENCE = auto()  #: something that happened more than once
@@ -202,6 +202,9 @@ class TimerRule(Rule):
     """A rule that returns what falls due, and when."""
 
     matter: Matter = Matter.ANYTHING
+    pace_ms: int = (
+        0  #: what comes again within this time after its end is the same finding, and is then over after as long without it
+    )
     due: Callable[[Any], Iterable[Due]]
     groups: tuple[type[Any], ...]  #: the types of group that it checks
 
@@ -252,6 +255,7 @@ def timer_rule(
     matter: Matter = Matter.ANYTHING,
     suppressed_by: tuple[str, ...] = (),
     quiet_times: int = 1,
+    pace_ms: int = 0,
 ) -> Callable[[Callable[[Any], Iterable[Due]]], TimerRule]:
     """Make a rule of a function that yields what falls due in a group of the type with which its parameter is annotated.
 
@@ -268,6 +272,7 @@ def timer_rule(
             quiet_times=quiet_times,
             suppressed_by=suppressed_by,
             matter=matter,
+            pace_ms=pace_ms,
             due=due,
             groups=_types_of_parameter(due, 0),
         )

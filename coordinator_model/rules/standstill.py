@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from coordinator_model.events import State
 from coordinator_model.finding import BROKER, CLIENT, CONFIG, CONFIRMED, HEURISTIC, WARNING, Blame, Certainty, Evidence
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import hung_up_since
 from coordinator_model.groups.evidence import request_evidence
-from coordinator_model.groups.records import ClientInfo, Exchange, JoinFacts, Member
+from coordinator_model.groups.records import ClientInfo, JoinFacts, Member
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, the_client, timer_rule, who
 from coordinator_model.rules.departures import how_it_went
 from coordinator_model.rules.join_phase import RESTART_THE_BROKER, awaited_members, processed_since
+from coordinator_model.wire.constants import JOIN_GROUP
 from coordinator_model.wording import a_or_an, clock, seconds, some
 
 _NAMED = 3
+_ASKS_AGAIN_US = 5_000_000  #: a client whose connection ended asks again sooner, if it lives
 _DOUBLINGS = 8  #: a standstill is reported again after twice the time, four times, and so on
 
 
@@ -27,12 +30,9 @@ class Idle(NamedTuple):
     """A member that provably holds no partition, and waits for one."""
 
     since_us: int
-    request: Exchange
+    frame: Evidence  #: its JoinGroup or SyncGroup
     had_some: bool  #: it had an assignment before, which it revoked
-
-    @property
-    def frame(self) -> Evidence:
-        return request_evidence(self.request)
+    gave_up_us: int = 0  #: when its connection ended with its JoinGroup; 0 if that waits
 
 
 _ACTIONS: Final = {
@@ -55,7 +55,10 @@ class WaitedFor(NamedTuple):
 
 
 def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
-    """Return the members whose JoinGroup the coordinator holds, and that own nothing meanwhile."""
+    """Return the members that wait for the end of the join phase, and own nothing meanwhile.
+
+    A client that gave up a JoinGroup with its connection asks again: its place is kept, and it has nothing to consume either.
+    """
     found = []
     for waiting in group.waiting_joins():
         since_us = processed_since(group, waiting)
@@ -63,9 +66,18 @@ def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
             continue
         member = group.members.get(waiting.member_id)
         if member is None or not member.idle_since_us:
-            found.append(Idle(since_us, waiting, had_some=False))
+            found.append(Idle(since_us, request_evidence(waiting), had_some=False))
         else:
-            found.append(Idle(member.idle_since_us, waiting, had_some=member.in_sync is not None))
+            found.append(Idle(member.idle_since_us, request_evidence(waiting), had_some=member.in_sync is not None))
+    for member in group.present_members() if group.state is State.PREPARING else ():
+        given_up = member.abandoned_request
+        if (
+            given_up is not None
+            and given_up.api_key == JOIN_GROUP
+            and member.idle_since_us
+            and member.parked_join not in group.open
+        ):
+            found.append(Idle(member.idle_since_us, given_up.frame, member.in_sync is not None, given_up.at_us))
     return found
 
 
@@ -79,7 +91,7 @@ def _idle_in_sync_phase(group: ClassicGroup) -> list[Idle]:
         member = group.members.get(waiting.member_id)
         in_hand = waiting.generation == newest.generation and processed_since(group, waiting) is not None
         if in_hand and member is not None and member.idle_since_us:
-            found.append(Idle(member.idle_since_us, waiting, had_some=member.in_sync is not None))
+            found.append(Idle(member.idle_since_us, request_evidence(waiting), had_some=member.in_sync is not None))
     return found
 
 
@@ -143,14 +155,21 @@ def _awaited_to_sync(group: ClassicGroup) -> WaitedFor:
 
 
 @timer_rule(
-    "group stands still", WARNING, CONFIRMED, CLIENT, matter=Matter.REQUEST, suppressed_by=("C-04", "C-05", "C-13", "G-12", "M-13")
+    "group stands still",
+    WARNING,
+    CONFIRMED,
+    CLIENT,
+    matter=Matter.REQUEST,
+    suppressed_by=("C-04", "C-05", "C-13", "G-12", "M-13"),
+    pace_ms=60_000,
 )
 def R_18(group: ClassicGroup) -> Iterator[Due]:
     """No member consumes: the members gave up their partitions and wait for a member that does not come, and lag grows.
 
     Condition: Members that own no partitions have waited for 20 s (standstill_ms) for the end of the join phase or for their
         assignment, however long the timeouts of the group are, and no more members that may still be at work than idle ones are
-        waited for. Told again after twice that time, four times, and so on.
+        waited for. Reported again after twice that time, four times, and so on; a standstill that comes again within a minute is
+        the same finding, which is over after a minute without another.
     Expected: A rebalance takes a few seconds.
     Action: Look at the process of the client named. If it runs, take a thread dump of its poll loop, and restart it if it hangs. If
         it died, the others wait until its session ends: find out why, let it leave on shutdown, or shorten session.timeout.ms.
@@ -173,6 +192,8 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
             return
         awaited = _awaited_to_sync(group)
     since_us, allowed_us = _since_us(idle), group.settings.standstill_ms * 1_000
+    gone_us = [one.gave_up_us for one in idle]
+    until_us = max(gone_us) + _ASKS_AGAIN_US if all(gone_us) else None
     count = len(idle)
     hold = f"{count} member holds no partitions and waits" if count == 1 else f"{count} members hold no partitions and wait"
 
@@ -193,4 +214,4 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
 
     for doubling in range(_DOUBLINGS):
         lasted_us = allowed_us << doubling
-        yield Due(since_us + lasted_us, "", WARNING, lambda lasted_us=lasted_us: describe(lasted_us))  # type: ignore[misc]
+        yield Due(since_us + lasted_us, "", WARNING, lambda lasted_us=lasted_us: describe(lasted_us), until_us)  # type: ignore[misc]

@@ -192,6 +192,65 @@ def test_R_18_is_told_again_after_twice_the_time_and_resolves_when_partitions_ar
     assert talk.the("R-18").status is Status.RESOLVED
 
 
+def test_R_18_is_one_finding_while_clients_give_up_their_joins_and_ask_again(talk: Conversation) -> None:
+    """Clients that close idle connections made five findings of one standstill, each said to be over."""
+    slow, b, c = patient(talk, "slow", "b", "c")
+    talk.heartbeat(slow, 27)
+    for _ in range(10):
+        asked = [talk.ask_join(one, **PATIENT) for one in (b, c)]
+        for _ in range(4):
+            talk.wait(1_000)
+            talk.heartbeat(slow, 27)
+        for one in (b, c):
+            talk.close(one)
+        talk.wait(1_100)
+        b, c = b.reconnected(), c.reconnected()
+    asked = [talk.ask_join(one, **PATIENT) for one in (slow, b, c)]
+    events = [(event.status, event.count) for event in talk.findings if event.rule == "R-18"]
+    assert events[0] == (Status.OPEN, 1)
+    assert "2 members hold no partitions and wait for member" in talk.the("R-18").summary
+    assert Status.RESOLVED not in [status for status, _ in events]
+    complete(talk, asked, 4, [slow, b, c])
+    talk.sync_all([slow, b, c])
+    live(talk, [slow, b, c], 2)
+    assert talk.the("R-18").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_R_18_that_comes_again_within_a_minute_is_one_finding_with_a_count(talk: Conversation, *, restored: bool) -> None:
+    """A member that dies each time it is given a partition made 22 alerts within 16 minutes."""
+    a, b = patient(talk, "a", "b")
+    for generation in (4, 6):
+        talk.close(b)
+        talk.wait(1_000)
+        replaced = replacement(talk, "b")
+        asked = talk.ask_join(a, **PATIENT)
+        talk.wait(25_000)
+        b = replaced.client
+        complete(talk, [asked, replaced], generation, [a, b])
+        talk.sync_all([a, b])
+        live(talk, [a, b], 2)
+    live(talk, [a, b], 61)
+    found = talk.found_when_restored() if restored else talk.findings
+    events = [(event.status, event.count) for event in found if event.rule == "R-18"]
+    assert len({event.id for event in found if event.rule == "R-18"}) == 1
+    assert events == [(Status.OPEN, 1), (Status.RESOLVED, 1), (Status.UPDATE, 2), (Status.RESOLVED, 2)]
+
+
+def test_R_18_that_comes_again_after_a_minute_is_another_finding(talk: Conversation) -> None:
+    a, b = patient(talk, "a", "b")
+    for generation in (4, 5):
+        talk.heartbeat(b, 27)
+        asked = talk.ask_join(a, **PATIENT)
+        for _ in range(22):
+            talk.wait(1_000)
+            talk.heartbeat(b, 27)
+        complete(talk, [asked, talk.ask_join(b, **PATIENT)], generation, [a, b])
+        talk.sync_all([a, b])
+        live(talk, [a, b], 65)
+    assert len({event.id for event in talk.findings if event.rule == "R-18"}) == 2
+
+
 def test_R_18_knows_its_patience_from_the_settings() -> None:
     talk = Conversation(standstill_ms=5_000)
     a, b = patient(talk, "a", "b")
