@@ -122,7 +122,7 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return frozenset({Sender.AWAY, Sender.OUTSIDER}) | (_NO_SENDER if comes_back else _OF_ANOTHER)
     if not member.present:
         return ANY_SENDER
-    own = _own_senders(member)
+    own = _own_senders(exchange, member)
     if (
         exchange.error in _OF_OUTSIDERS
         and exchange.instance_id in {None, member.instance_id}
@@ -141,8 +141,13 @@ def is_gone(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> b
     return not any(effect.may_admit(member.id) for effect in group.possible(exchange, member.removed_us))
 
 
-def _own_senders(member: EpochMember) -> frozenset[Sender]:
-    """Return what a member is to the coordinator. Its instance id may be in its join alone, which may not have been seen."""
+def _own_senders(exchange: Exchange, member: EpochMember) -> frozenset[Sender]:
+    """Return what a member is to the coordinator. Its instance id may be in its join alone, which may not have been seen.
+
+    The coordinator goes by the request alone: a static member that joins again without its instance id is treated as any other.
+    """
+    if exchange.generation == JOIN_EPOCH and exchange.instance_id is None:
+        return frozenset({Sender.MEMBER})
     if member.instance_id is not None:
         return frozenset({Sender.STATIC})
     return frozenset({Sender.MEMBER} if member.ever is not None else {Sender.MEMBER, Sender.STATIC})

@@ -8,7 +8,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epoch_groups import alone, lives_on, moved, over, pair
-from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.epochs import Epochs, foo, shows_release
 
 # ---------------------------------------------------------------------------------------------------- E-01
 
@@ -608,6 +608,19 @@ def test_E_18_fires_when_the_holder_of_an_instance_id_is_fenced() -> None:
     finding = talk.the("E-18")
     assert (finding.severity, finding.blame, finding.instance_id) == (Severity.ERROR, Blame.BROKER, "i")
     assert talk.rules() == ["E-18"]
+
+
+def test_E_18_allows_a_broker_4_1_to_fence_a_static_member_that_joins_again_without_its_instance_id() -> None:
+    """The coordinator treats it as any other member that joins again, and before 4.2 fences those (KAFKA-19233)."""
+    talk = Epochs()
+    a = talk.member("a", "i")
+    shows_release(talk, a, (4, 1))
+    talk.joins(a, 2, foo(0))
+    talk.live([a], 10)
+    a.instance_id = None
+    talk.refused_join(a, 110)
+    talk.settle()
+    assert talk.rules() == []
 
 
 def fenced_while_it_gives_nothing_up(after_ms: int) -> Epochs:
