@@ -27,7 +27,7 @@ from coordinator_model.groups.coordinator_records import (
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.group import Group
-from coordinator_model.groups.records import Exchange, Generation, Member
+from coordinator_model.groups.records import TOGETHER_US, Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.stored import Stored
@@ -243,12 +243,14 @@ class CoordinatorChanges(Stored):
     def lost_with_others(self, group: Group[Any]) -> bool:
         """Return True if several clients lost their connections to the coordinator at once, so that none need have crashed.
 
-        They are members of this group, or of others with the same coordinator.
+        They are members of this group, or of others with the same coordinator. A broker that goes on answering other groups is there: then
+        those of this group alone ended together.
         """
         lost = self.lost
         if lost is None:
             return False
-        return len(lost.members) > 1 or others_lost(group, lost.broker, lost.since_us)
+        serves = group.facts.answered_others_us(group.cluster, lost.broker, group.name) > lost.since_us + TOGETHER_US
+        return others_lost(group, lost.broker, lost.since_us) or (len(lost.members) > 1 and not serves)
 
     def lost_with(self, group: GroupData, member: Member) -> bool:
         """Return True if the member is one of the clients of :meth:`lost_with_others`."""

@@ -1223,6 +1223,23 @@ def test_C_14_notes_that_a_broker_or_all_clients_are_gone(talk: Conversation) ->
     assert finding.action.startswith("If these processes were stopped on purpose, nothing. Else: Look at the broker named")
 
 
+@pytest.mark.parametrize("serves", [True, False])
+def test_C_14_calls_no_broker_gone_that_serves_other_groups(talk: Conversation, *, serves: bool) -> None:
+    """Two members that were killed made "that broker is gone" of a broker that served twenty other groups, for 16 minutes."""
+    talk.group = "h"
+    other = talk.client("other")
+    talk.round([other], 3)
+    talk.group = "g"
+    lost(talk)
+    for _ in range(30):
+        talk.wait(1_000)
+        if serves:
+            talk.group = "h"
+            talk.heartbeat(other)
+            talk.group = "g"
+    assert ("C-14" in [finding.rule for finding in talk.findings if finding.group == "g"]) is not serves
+
+
 def test_C_14_does_not_call_a_broker_gone_that_holds_new_requests(talk: Conversation) -> None:
     """Segmentio's kafka-go makes a new connection for each generation, on which its JoinGroup waits for one that was killed."""
     clients = lost(talk)
