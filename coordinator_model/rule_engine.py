@@ -60,7 +60,7 @@ class RuleEngine:
         hold_us = self._settings.reorder_window_ms * 1_000 if isinstance(rule, FrameRule) else 0
         member = group.members.get(breach.member_id or "")
         if member is not None:
-            breach = breach._replace(observed=breach.observed + last_frame_text(member))
+            breach = breach._replace(observed=breach.observed + last_frame_text(member, group.last_sent_us(member)))
         quotes = _known_defects(rule, breach, group, member)
         if quotes:
             breach = breach._replace(action=f"{breach.action or rule.action} {quotes}")

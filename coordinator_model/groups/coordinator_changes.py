@@ -190,12 +190,16 @@ class CoordinatorChanges(Stored):
             events.extend(self._survived(group, exchange, body, moved=moved))
         return tuple(events)
 
+    def throttled(self, exchange: Exchange, throttle_ms: int) -> None:
+        """Note that a broker throttles a client, which sends nothing meanwhile."""
+        self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + throttle_ms * 1_000)
+
     def follow(self, group: Group[Any], exchange: Exchange, body: Any, errors: frozenset[int]) -> list[Event]:
         """Process what any response shows of the coordinator, in a group of any type: that it is there, has moved, or refuses."""
         if exchange.api_key != FIND_COORDINATOR and not errors & COORDINATOR_MOVES:
             self.returned(group, exchange)
         if body.throttle_time_ms:
-            self.throttled_until_us = max(self.throttled_until_us, exchange.res_us + body.throttle_time_ms * 1_000)
+            self.throttled(exchange, body.throttle_time_ms)
         events: list[Event] = []
         moved, self.moved = self.moved, False
         if exchange.api_key == FIND_COORDINATOR:

@@ -210,6 +210,10 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         """True while the membership is not known."""
         raise NotImplementedError
 
+    def last_sent_us(self, member: M) -> int:
+        """Return the capture time of the last frame that a member sent, 0 before."""
+        return member.last_frame_us
+
     def present_members(self) -> Iterator[M]:
         return (member for member in self.members.values() if member.present)
 

@@ -355,10 +355,10 @@ def admission(member: Member | None) -> tuple[Evidence, ...]:
     return () if member is None else captured(member.joined_frame)
 
 
-def last_frame_text(member: AnyMember) -> str:
+def last_frame_text(member: AnyMember, sent_us: int) -> str:
     """Return the reason of a member's last JoinGroup (KIP-800), and its last frame, as the end of a sentence."""
     reason = f"; it last joined because “{member.reason}”" if member.reason else ""
-    last = f"; its last frame was {a_or_an(member.last_frame)} at {clock(member.last_frame_us)}" if member.last_frame else ""
+    last = f"; its last frame was {a_or_an(member.last_frame)} at {clock(sent_us)}" if member.last_frame else ""
     return reason + last
 
 

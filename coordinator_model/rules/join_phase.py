@@ -15,6 +15,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, IssuedId, Member
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, timer_rule, who
+from coordinator_model.rules.held_back import WHEN_HELD_BACK, held_back
 from coordinator_model.wire.constants import JOIN_GROUP
 from coordinator_model.wording import clock, plural, seconds, some
 
@@ -132,15 +133,17 @@ def R_01(group: ClassicGroup) -> Iterator[Due]:
     slack_us = group.settings.slack_us(patience.us // 1_000)
     missing = awaited_members(group)
 
-    def describe(severity: Severity) -> Breach:
-        return _join_breach(group, sorted(waiting, key=_by_age), missing, patience, severity)
+    def describe(severity: Severity, at_us: int) -> Breach:
+        return _join_breach(group, sorted(waiting, key=_by_age), missing, patience, severity, at_us=at_us)
 
     stalled = missing and all(stalls(member, group) for member in missing)
     if not stalled and not any(blocking_ids(group)):  # else reports it
         warn_us = patience.us // 2 if patience.bounded else patience.us
-        yield Due(since_us + warn_us + slack_us, "", WARNING, lambda: describe(WARNING))
+        warned_us = since_us + warn_us + slack_us
+        yield Due(warned_us, "", WARNING, lambda: describe(WARNING, warned_us))
     if patience.known:
-        yield Due(since_us + patience.us + slack_us, "", ERROR, lambda: describe(ERROR))
+        over_us = since_us + patience.us + slack_us
+        yield Due(over_us, "", ERROR, lambda: describe(ERROR, over_us))
 
 
 def _by_age(waiting: tuple[int, Exchange]) -> tuple[int, int]:
@@ -149,10 +152,19 @@ def _by_age(waiting: tuple[int, Exchange]) -> tuple[int, int]:
 
 
 def _join_breach(
-    group: ClassicGroup, waiting: list[tuple[int, Exchange]], missing: list[Member], patience: WaitLimits, severity: Severity
+    group: ClassicGroup,
+    waiting: list[tuple[int, Exchange]],
+    missing: list[Member],
+    patience: WaitLimits,
+    severity: Severity,
+    *,
+    at_us: int,
 ) -> Breach:
+    held = list(map(held_back(group, at_us), missing))
+    all_held = bool(held) and all(held)
     if missing:
-        blocked, action = f"for {some([who(member) for member in missing], 5)}", _WAKE_OR_RESTART
+        named = [f"{who(member)}, {why}" if why else who(member) for member, why in zip(missing, held, strict=True)]
+        blocked, action = f"for {some(named, 5)}", WHEN_HELD_BACK if all_held else _WAKE_OR_RESTART
     elif group.issued:
         issued = ", ".join(f"{id_} (client {pending.actor.client_id})" for id_, pending in list(group.issued.items())[:3])
         blocked, action = f"although every known member has asked; ids issued and not used: {issued}", _FIND_THE_CLIENTS
@@ -170,8 +182,8 @@ def _join_breach(
         f"{'the timeout' if overdue else 'half time'}",
         (request_evidence(oldest),),
         generation=group.generation,
-        blame=CLIENT if (missing or group.issued) and not overdue else BROKER,
+        blame=CLIENT if (missing or group.issued) and not (overdue or all_held) else BROKER,
         certainty=None if patience.known else HEURISTIC,
         action=RESTART_THE_BROKER if overdue else action,
-        **about_one(missing),
+        **({} if all_held else about_one(missing)),
     )

@@ -32,6 +32,7 @@ from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence, epoch_response_evidence
 from coordinator_model.groups.waits import Wait, sentence, waits
 from coordinator_model.rules.base import Breach, Due, captured, rule, sender_text, timer_rule, who
+from coordinator_model.rules.held_back import free_until_us, unanswered
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wording import a_or_an, begin, clock, plural, seconds
 
@@ -158,18 +159,21 @@ def R_14(group: EpochGroupData) -> Iterator[Due]:
         its partitions once it has left, or its session has ended.
     False alarms: None known. Where the timeout was not seen, the rule rests.
     """
+    waiting = unanswered(group)
     for member in group.present_members():
         timeout_ms = member.revoking_timeout_ms
         if not member.pending or not member.revoking_us or timeout_ms is None:
             continue
         timeout_us = timeout_ms * 1_000
         until_us = member.revoking_us + timeout_us
-        half_us = _warned_us(member)
+        throttled_us = max(0, group.coordinator_changes.throttled_until_us - member.revoking_us)
+        half_us = _warned_us(member) + throttled_us
         yield Due(
             half_us,
             member.id,
             WARNING,
             partial(_withheld, group, member, half_us, until_us),
+            free_until_us(waiting.get(member.actor.connection)),
         )
         overdue_us = removal_overdue_us(group, member)
         if overdue_us is not None and member.accepted_asked_us > overdue_us and not member.reloaded:

@@ -7,6 +7,7 @@ the rebalance, or finishes what it fetched, still consumes. Only a member that s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from coordinator_model.events import State
@@ -17,6 +18,7 @@ from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, JoinFacts, Member
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, the_client, timer_rule, who
 from coordinator_model.rules.departures import how_it_went
+from coordinator_model.rules.held_back import WHEN_HELD_BACK, held_back
 from coordinator_model.rules.join_phase import RESTART_THE_BROKER, awaited_members, processed_since
 from coordinator_model.wire.constants import JOIN_GROUP
 from coordinator_model.wording import a_or_an, clock, seconds, some
@@ -52,6 +54,7 @@ class WaitedFor(NamedTuple):
     member_id: str | None = None
     instance_id: str | None = None
     certainty: Certainty | None = None  #: where it differs from the rule's own
+    action: str | None = None  #: likewise
 
 
 def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
@@ -114,14 +117,17 @@ def _outcome(group: ClassicGroup, member: Member) -> str:
     if member.rejoin_asked_us is not None:
         return f"which heartbeats and does not rejoin, though it was told to since {clock(member.rejoin_asked_us)}"
     if member.last_frame:
-        return f"which has not rejoined; its last frame was {a_or_an(member.last_frame)} at {clock(member.last_frame_us)}"
+        return f"which has not rejoined; its last frame was {a_or_an(member.last_frame)} at {clock(group.last_sent_us(member))}"
     return "of which no frame was captured"
 
 
-def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member]) -> WaitedFor:
+def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member], at_us: int) -> WaitedFor:
     if missing:
+        held = held_back(group, at_us)
         missing = sorted(missing, key=lambda member: not member.last_frame)  # stable sort: members with captured frames first
-        names = some([f"{who(member)}, {_outcome(group, member)}" for member in missing], _NAMED, "; ", "; and ")
+        names = some([f"{who(member)}, {held(member) or _outcome(group, member)}" for member in missing], _NAMED, "; ", "; and ")
+        if all(map(held, missing)):
+            return WaitedFor(names, BROKER, action=WHEN_HELD_BACK)
         certainty = None if all(member.last_frame for member in missing) else HEURISTIC  # they may be consuming
         return WaitedFor(names, CLIENT, certainty=certainty, **about_one(missing))
     asked = {waiting.member_id for waiting in group.waiting_joins()}
@@ -139,7 +145,7 @@ def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member
     return WaitedFor("the coordinator: every known member has asked to join, and it does not end the join phase", BROKER)
 
 
-def _awaited_to_sync(group: ClassicGroup) -> WaitedFor:
+def _awaited_to_sync(group: ClassicGroup, at_us: int) -> WaitedFor:
     newest = group.newest_generation
     assert newest is not None
     leader = group.members.get(newest.leader)
@@ -148,6 +154,9 @@ def _awaited_to_sync(group: ClassicGroup) -> WaitedFor:
         return WaitedFor(f"the coordinator, which has the leader's assignment since {since} and gives it to no member", BROKER)
     if leader is None:
         return WaitedFor(f"the assignment of the leader {newest.leader}", CLIENT, member_id=newest.leader)
+    held = held_back(group, at_us)(leader)
+    if held:
+        return WaitedFor(f"the assignment of the leader, {who(leader)}, {held}", BROKER, action=WHEN_HELD_BACK)
     closed_us = hung_up_since(group, leader)
     fate = f", which {how_it_went(leader)}: its connection closed at {clock(closed_us)}" if closed_us is not None else ""
     words = f"the assignment of the leader, {who(leader)}{fate}"
@@ -185,12 +194,12 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
         working = sum(1 for member in missing if _connected(group, member))
         if working and (working > len(idle) or not any(one.had_some for one in idle)):
             return  # most of the group may still be consuming
-        awaited = _awaited_to_join(group, idle, missing)
+        find = partial(_awaited_to_join, group, idle, missing)
     else:
         idle = _idle_in_sync_phase(group)
         if not idle:
             return
-        awaited = _awaited_to_sync(group)
+        find = partial(_awaited_to_sync, group)
     since_us, allowed_us = _since_us(idle), group.settings.standstill_ms * 1_000
     gone_us = [one.gave_up_us for one in idle]
     until_us = max(gone_us) + _ASKS_AGAIN_US if all(gone_us) else None
@@ -198,6 +207,7 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
     hold = f"{count} member holds no partitions and waits" if count == 1 else f"{count} members hold no partitions and wait"
 
     def describe(lasted_us: int) -> Breach:
+        awaited = find(since_us + lasted_us)
         return Breach(
             "",
             f"Group {group.name} stands still: since {clock(since_us)}, {seconds(lasted_us)}, {hold} for {awaited.words}.",
@@ -205,7 +215,7 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
             (min(idle, key=lambda one: one.since_us).frame,),
             generation=group.generation,
             blame=awaited.blame,
-            action=_ACTIONS.get(awaited.blame),
+            action=awaited.action or _ACTIONS.get(awaited.blame),
             certainty=awaited.certainty,
             actor=awaited.actor,
             member_id=awaited.member_id,

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from coordinator_model.finding import BROKER, CLIENT, CONFIRMED, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Generation, Member
 from coordinator_model.rules.base import Breach, Due, Matter, timer_rule, who
+from coordinator_model.rules.held_back import free_until_us, unanswered
 from coordinator_model.rules.join_phase import processed_since
 from coordinator_model.wording import clock, plural, seconds
+
+_ANSWER_LOST: Final = (
+    "See whether that process runs. If it does, and waits, the network between may have dropped the answer: a load balancer, proxy or "
+    "firewall forgets connections that are idle for less than a JoinGroup waits. Raise its idle timeout, or connect without it. If the "
+    "process hangs, take a thread dump of it."
+)
 
 
 def _owing_sync(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
@@ -20,13 +28,17 @@ def _owing_sync(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
             yield member
 
 
-def _unsynced(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
-    """Yield the present and connected members of the newest generation that have not sent a SyncGroup for it."""
+def _unsynced(group: ClassicGroup, newest: Generation) -> Iterator[tuple[Member, int | None]]:
+    """Yield the present and connected members of the newest generation that have not sent a SyncGroup for it.
+
+    With each comes since when its broker keeps it waiting, None if that does not.
+    """
+    waiting = unanswered(group)
     for member in _owing_sync(group, newest):
         if member.present:
             alive = not member.disconnected_us or member.last_frame_us > member.disconnected_us
             if alive and member.parked_join not in group.open:
-                yield member
+                yield member, free_until_us(waiting.get(member.actor.connection))
 
 
 def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
@@ -52,24 +64,38 @@ def _provably_lasts(group: ClassicGroup, newest: Generation, since_us: int) -> b
     )
 
 
-def _two_stages(group: ClassicGroup, member: Member, summary: str, observed: str, newest: Generation) -> Iterator[Due]:
+def _two_stages(group: ClassicGroup, member: Member, until_us: int | None, summary: str, observed: str) -> Iterator[Due]:
     """Yield a warning at half the rebalance timeout after the member joined the generation, and an error past it."""
+    newest = group.generations[-1]
     timeout_us, bounded = _timeout_us(group, member)
+    since_us = max(member.joined_us, group.coordinator_changes.throttled_until_us)
 
     def describe() -> Breach:
+        silent = member.last_frame_us <= member.joined_us
         return Breach.of_member(
             member,
             f"{summary} (allowed {seconds(timeout_us)}).",
-            f"{observed} since it received generation {newest.generation}",
+            f"{observed} since it was answered with generation {newest.generation}",
             (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
             generation=newest.generation,
-            certainty=None if _provably_lasts(group, newest, member.joined_us + timeout_us // 4) else HEURISTIC,
+            certainty=None if not silent and _provably_lasts(group, newest, member.joined_us + timeout_us // 4) else HEURISTIC,
+            action=_ANSWER_LOST if silent else None,
         )
 
-    yield Due(member.joined_us + timeout_us // 2, member.id, WARNING, describe)
+    yield Due(since_us + timeout_us // 2, member.id, WARNING, describe, until_us)
     if bounded:
         late_us = timeout_us + group.settings.slack_us(timeout_us // 1_000)
-        yield Due(member.joined_us + late_us, member.id, ERROR, describe)
+        yield Due(since_us + late_us, member.id, ERROR, describe, until_us)
+
+
+def _may_have_lost(group: ClassicGroup, member: Member, newest: Generation) -> str:
+    """Return that a member was answered and has sent nothing since, so that it may not have got the answer."""
+    waited_us = member.joined_us - group.last_sent_us(member)
+    waited = f" after {seconds(waited_us)}" if waited_us else ""
+    return (
+        f"was answered{waited}, at {clock(member.joined_us)}, with generation {newest.generation} of group {group.name}, has sent nothing "
+        "since, so that the answer may be lost,"
+    )
 
 
 @timer_rule("leader not syncing", ERROR, CONFIRMED, CLIENT)
@@ -87,7 +113,7 @@ def R_02(group: ClassicGroup) -> Iterator[Due]:
     newest = group.newest_generation
     if newest is None or newest.leader_synced_us is not None or newest.sync_done_us is not None or newest.unsettled_us:
         return
-    for member in _unsynced(group, newest):
+    for member, until_us in _unsynced(group, newest):
         if member.id == newest.leader:
             parked = sum(1 for waiting in group.waiting_syncs() if waiting.generation == newest.generation)
             others = len(newest.roster) - 1 if newest.roster is not None else parked
@@ -100,31 +126,34 @@ def R_02(group: ClassicGroup) -> Iterator[Due]:
                 f"{who(member)} leads generation {newest.generation} of group {group.name} and has sent no assignment: "
                 f"{waiting} for its SyncGroup since {clock(newest.proven_us)}"
             )
-            yield from _two_stages(group, member, summary, "no SyncGroup from the leader", newest)
+            yield from _two_stages(group, member, until_us, summary, "no SyncGroup from the leader")
 
 
 @timer_rule("follower not syncing", WARNING, CONFIRMED, CLIENT, suppressed_by=("R-07", "T-05", "T-12"))
 def R_03(group: ClassicGroup) -> Iterator[Due]:
     """A member joined and does not fetch its assignment; its partitions are idle and it will be removed although it heartbeats.
 
-    Condition: A follower received the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it
-        (error).
+    Condition: A follower was answered with the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it
+        (error). One from which nothing came since may not have got the answer: heuristic.
     Expected: A member sends SyncGroup right after its JoinGroup was answered.
     Action: Take a thread dump of that client: it hangs between the answer to its JoinGroup and its SyncGroup, most often in a
         rebalance callback. Restart it to give its partitions away now.
-    False alarms: A JoinGroup answer lost between the capture and the client. Only heuristic while nobody else is served at the
+    False alarms: Only heuristic while nobody else is served at the
         generation.
     """
     newest = group.newest_generation
     if newest is None or newest.unsettled_us:
         return
-    for member in _unsynced(group, newest):
+    for member, until_us in _unsynced(group, newest):
         if member.id != newest.leader:
+            if member.last_frame_us > member.joined_us:
+                got = f"received generation {newest.generation} of group {group.name}"
+            else:
+                got = _may_have_lost(group, member, newest)
             summary = (
-                f"{who(member)} received generation {newest.generation} of group {group.name} and has not asked for its assignment: "
-                f"the coordinator will remove it, even if it heartbeats"
+                f"{who(member)} {got} and has not asked for its assignment: the coordinator will remove it, even if it heartbeats"
             )
-            yield from _two_stages(group, member, summary, "no SyncGroup", newest)
+            yield from _two_stages(group, member, until_us, summary, "no SyncGroup")
 
 
 @timer_rule(

@@ -92,6 +92,11 @@ class ClassicGroup(GroupData):
     rebalances: ClassicRebalances = field(default_factory=ClassicRebalances)
     descriptions: Descriptions = field(default_factory=Descriptions)
 
+    def last_sent_us(self, member: Member) -> int:
+        """Return the capture time of the last frame that a member sent: the answer to its JoinGroup, which it may not get, is none."""
+        waited_us = self.sessions.long_joins.get(member.id, 0) if member.last_frame_us == member.joined_us else 0
+        return member.last_frame_us - waited_us
+
     def connection_closed(self, connection: str, at_us: int) -> None:
         """Process the end of a connection: no response is due to the requests open on it."""
         self.arrivals.closed(connection)

@@ -109,6 +109,8 @@ def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Ev
             group.rebalances.on_response(group, exchange, body, group.rebalance_history)
     elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:
         events += group.sessions.on_response(group, exchange, body)
+        if body.throttle_time_ms:
+            group.coordinator_changes.throttled(exchange, body.throttle_time_ms)
     if group.member_identity.alert:
         events += group.member_identity.recheck(group, exchange, body)
     if note_version(group.members, exchange, body):

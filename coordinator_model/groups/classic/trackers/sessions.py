@@ -36,6 +36,7 @@ PAUSES_WINDOW_US: Final = 900_000_000
 PAUSES_KEPT: Final = 4  #: per member
 PAUSING_KEPT: Final = 16  #: members
 IDS_KEPT: Final = 64
+LONG_JOIN_US: Final = 1_000_000
 THIN_SHARE: Final = 0.8  #: of the session timeout: after a longer pause one lost heartbeat ends the session
 
 
@@ -112,6 +113,8 @@ class Sessions(Stored):
     searches: tuple[tuple[str | None, str, int, int], ...] = ()
     #: client id, host and time of each client's last FindCoordinator, and when its connection had its last answer before; 0 if none
 
+    long_joins: dict[str, int] = {}  #: member id → for how long the JoinGroup waited that succeeded last, if for more than a second
+
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == FIND_COORDINATOR:
             client = exchange.actor.named
@@ -142,11 +145,18 @@ class Sessions(Stored):
                 events += (Throttled(exchange, body.throttle_time_ms, interval_us),)
         elif api_key in {HEARTBEAT, LEAVE_GROUP} and not exchange.queued_behind and exchange.res_us - exchange.inv_us > SLOW_US:
             events += (self._slow(exchange),)
+        if api_key == JOIN_GROUP and not error:
+            self._joined(body.member_id, exchange.res_us - exchange.inv_us)
         if api_key == JOIN_GROUP and error == INVALID_SESSION_TIMEOUT:
             events += (SessionRefused(exchange),)
         if exchange.silence_us and exchange.gap_free and member is not None and proven_in(group, exchange):
             events += (Survived(exchange, member),)
         return events
+
+    def _joined(self, member_id: str, waited_us: int) -> None:
+        if member_id in self.long_joins or waited_us > LONG_JOIN_US:
+            others = [(id_, us) for id_, us in self.long_joins.items() if id_ != member_id]
+            self.long_joins = dict([*others, (member_id, waited_us)][-IDS_KEPT:])
 
     def on_disconnect(self, connection: str) -> None:
         """Drop what is kept of a connection that ended."""
