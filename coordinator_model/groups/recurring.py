@@ -337,6 +337,11 @@ class Recurring(Stored):
         if self.given_up:
             self.given_up = tuple(one._replace(again=True) if one.client == client else one for one in self.given_up)
 
+    def on_start(self, exchange: Exchange) -> None:
+        """Note a client that looks for its coordinator on a new connection, as a process does that starts: it gave up no JoinGroup."""
+        client = client_text(exchange.actor)
+        self.given_up = tuple(one for one in self.given_up if one.again or one.client != client)
+
     def on_join_closed(self, exchange: Exchange, at_us: int) -> None:
         """Note the end of the connection on which a JoinGroup waited."""
         asked = exchange.facts

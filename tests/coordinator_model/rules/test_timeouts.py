@@ -46,6 +46,23 @@ def test_T_10_warns_of_clients_that_give_up_after_the_same_time(talk: Conversati
     assert len(finding.evidence) == 3
 
 
+def test_T_10_does_not_count_a_process_that_is_killed_and_M_13_does(talk: Conversation) -> None:
+    """It was said 49 times to need a longer request timeout, and M-13 stood still at six returns."""
+    a, _ = settled(talk)
+    for _ in range(12):
+        started = talk.client("c")
+        talk.find_coordinator(started)
+        talk.hand_out_id(started)
+        talk.ask_join(started)
+        for _ in range(4):
+            talk.heartbeat(a, 27)
+            talk.wait(1_000)
+        talk.close(started)
+        talk.wait(300)
+    assert "T-10" not in talk.rules()
+    assert "came back 10 times since" in talk.the("M-13").summary
+
+
 def test_T_10_covers_the_ghosts_that_come_of_it(talk: Conversation) -> None:
     a, b = settled(talk)
     c = talk.client("c")

@@ -121,6 +121,8 @@ class Sessions(Stored):
             others = [known for known in self.searches if known[:2] != client]
             before_us = group.connections[exchange.key[0]].last_response_us
             self.searches = (*others[1 - IDS_KEPT :], (*client, exchange.inv_us, before_us))
+            if not before_us:
+                group.recurring.on_start(exchange)
             return NOTHING
         if exchange.api_key == LEAVE_GROUP:
             return self._leave_asked(group, exchange)
