@@ -20,6 +20,9 @@ from coordinator_model.snapshots import BLOCK_SIZE, StoredBlock, due_of, pack_bl
 CHECK_DELAY_US: Final = 100_000
 """Timer rules check a burst of frames once, this long after its first frame."""
 
+CHECK_PACE_US: Final = 200
+"""The least delay for each member: a check looks at all of them, and thousands that join are not checked at each step."""
+
 _SOON_US: Final = 1_000_000
 """A group is not checked again sooner than that only to be dropped."""
 
@@ -143,7 +146,7 @@ class GroupStore:
         group.slow_changed = True
         self._dirty.add(key)
         self.unshown[key] = None
-        self._scheduler.schedule(key, at_us + CHECK_DELAY_US)
+        self._scheduler.schedule(key, at_us + max(CHECK_DELAY_US, CHECK_PACE_US * len(group.members)))
 
     def check_those_named(self, address: str, at_us: int) -> None:
         """Let timer rules check the groups that have clients which were named this address as their coordinator's."""

@@ -396,8 +396,8 @@ class GroupModel(Group[M]):
         """Return when the session of this member has certainly expired without a further frame, None while it cannot expire."""
         raise NotImplementedError
 
-    def awaits_answer(self, member: M) -> bool:
-        """Return True if a request of this member waits for a response that may show that its session goes on."""
+    def awaiting(self) -> set[str]:
+        """Return the ids of members of which a request waits for a response that may show that their session goes on."""
         raise NotImplementedError
 
     def end_session(self, member: M, at_us: int) -> tuple[Event, ...]:
@@ -413,8 +413,9 @@ class GroupModel(Group[M]):
 
         :param coming: receives the times at which the others may end.
         """
+        awaiting = self.awaiting()
         for member in sorted(self.members.values(), key=lambda member: member.last_frame_us):  # those that fall silent first
-            if self.awaits_answer(member):
+            if member.id in awaiting:
                 coming.append(now_us + _SOON_US)  # its response does not schedule a check
                 continue
             end_us = self.session_end_us(member)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator_model.finding import BROKER, CLIENT, CONFIRMED, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -28,24 +28,26 @@ def _owing_sync(group: ClassicGroup, newest: Generation) -> Iterator[Member]:
             yield member
 
 
-def _unsynced(group: ClassicGroup, newest: Generation) -> Iterator[tuple[Member, int | None]]:
-    """Yield the present and connected members of the newest generation that have not sent a SyncGroup for it.
+class _Unsynced(NamedTuple):
+    """A present and connected member of the newest generation that has not sent a SyncGroup for it."""
 
-    With each comes since when its broker keeps it waiting, None if that does not.
-    """
-    waiting = unanswered(group)
+    member: Member
+    timeout_us: int  #: the sync timer of its generation, as far as it is known
+    bounded: bool
+    until_us: int | None  #: since when its broker keeps it waiting; None if that does not
+
+
+def _unsynced(group: ClassicGroup, newest: Generation) -> Iterator[_Unsynced]:
+    """Yield the present and connected members of the newest generation that have not sent a SyncGroup for it."""
+    waiting, (known_ms, _) = unanswered(group), group.rebalance_timeout_ms()
     for member in _owing_sync(group, newest):
         if member.present:
             alive = not member.disconnected_us or member.last_frame_us > member.disconnected_us
             if alive and member.parked_join not in group.open:
-                yield member, free_until_us(waiting.get(member.actor.connection))
-
-
-def _timeout_us(group: ClassicGroup, member: Member) -> tuple[int, bool]:
-    """Return the sync timer of this member's generation, as far as it is known, and whether it is bounded."""
-    timeout_ms, _ = group.rebalance_timeout_ms()
-    timeout_ms = max(timeout_ms, member.rebalance_timeout_ms or 0)
-    return group.settings.bounded_ms(timeout_ms) * 1_000, timeout_ms <= group.settings.unbounded_join_ms
+                timeout_ms = max(known_ms, member.rebalance_timeout_ms or 0)
+                bounded = timeout_ms <= group.settings.unbounded_join_ms
+                until_us = free_until_us(waiting.get(member.actor.connection))
+                yield _Unsynced(member, group.settings.bounded_ms(timeout_ms) * 1_000, bounded, until_us)
 
 
 def _provably_lasts(group: ClassicGroup, newest: Generation, since_us: int) -> bool:
@@ -64,10 +66,10 @@ def _provably_lasts(group: ClassicGroup, newest: Generation, since_us: int) -> b
     )
 
 
-def _two_stages(group: ClassicGroup, member: Member, until_us: int | None, summary: str, observed: str) -> Iterator[Due]:
+def _two_stages(group: ClassicGroup, unsynced: _Unsynced, summary: str, observed: str) -> Iterator[Due]:
     """Yield a warning at half the rebalance timeout after the member joined the generation, and an error past it."""
     newest = group.generations[-1]
-    timeout_us, bounded = _timeout_us(group, member)
+    member, timeout_us, bounded, until_us = unsynced
     since_us = max(member.joined_us, group.coordinator_changes.throttled_until_us)
 
     def describe() -> Breach:
@@ -113,7 +115,8 @@ def R_02(group: ClassicGroup) -> Iterator[Due]:
     newest = group.newest_generation
     if newest is None or newest.leader_synced_us is not None or newest.sync_done_us is not None or newest.unsettled_us:
         return
-    for member, until_us in _unsynced(group, newest):
+    for unsynced in _unsynced(group, newest):
+        member = unsynced.member
         if member.id == newest.leader:
             parked = sum(1 for waiting in group.waiting_syncs() if waiting.generation == newest.generation)
             others = len(newest.roster) - 1 if newest.roster is not None else parked
@@ -126,7 +129,7 @@ def R_02(group: ClassicGroup) -> Iterator[Due]:
                 f"{who(member)} leads generation {newest.generation} of group {group.name} and has sent no assignment: "
                 f"{waiting} for its SyncGroup since {clock(newest.proven_us)}"
             )
-            yield from _two_stages(group, member, until_us, summary, "no SyncGroup from the leader")
+            yield from _two_stages(group, unsynced, summary, "no SyncGroup from the leader")
 
 
 @timer_rule("follower not syncing", WARNING, CONFIRMED, CLIENT, suppressed_by=("R-07", "T-05", "T-12"))
@@ -144,7 +147,8 @@ def R_03(group: ClassicGroup) -> Iterator[Due]:
     newest = group.newest_generation
     if newest is None or newest.unsettled_us:
         return
-    for member, until_us in _unsynced(group, newest):
+    for unsynced in _unsynced(group, newest):
+        member = unsynced.member
         if member.id != newest.leader:
             if member.last_frame_us > member.joined_us:
                 got = f"received generation {newest.generation} of group {group.name}"
@@ -153,7 +157,7 @@ def R_03(group: ClassicGroup) -> Iterator[Due]:
             summary = (
                 f"{who(member)} {got} and has not asked for its assignment: the coordinator will remove it, even if it heartbeats"
             )
-            yield from _two_stages(group, member, until_us, summary, "no SyncGroup")
+            yield from _two_stages(group, unsynced, summary, "no SyncGroup")
 
 
 @timer_rule(

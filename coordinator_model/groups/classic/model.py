@@ -196,9 +196,9 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
         super().on_mismatch(exchange, correlation_id)
         return (Mismatched(exchange, correlation_id),)
 
-    def awaits_answer(self, member: Member) -> bool:
-        """Return True if a Heartbeat of this member waits for its response. Until then clients send no other."""
-        return any(waiting.api_key == HEARTBEAT and waiting.member_id == member.id for waiting in self.open.values())
+    def awaiting(self) -> set[str]:
+        """Return the ids of members of which a Heartbeat waits for its response. Until then clients send no other."""
+        return {waiting.member_id for waiting in self.open.values() if waiting.api_key == HEARTBEAT}
 
     @property
     def broker_release(self) -> tuple[int, int]:

@@ -346,7 +346,8 @@ class ClassicRebalances(Recorder):
         newest, current = group.newest_generation, self.current
         if current is None or newest is None or newest.roster is None or current.generation != newest.generation:
             return
-        if all(id_ in current.members and current.members[id_].served_us for id_ in newest.roster):
+        # Members are mostly served in the order of the roster: the last one decides at once.
+        if all(id_ in current.members and current.members[id_].served_us for id_ in reversed(newest.roster)):
             self._end(group, exchange.res_us, SERVED, place_of(exchange))
 
     def _end(self, group: GroupData, at_us: int, ended: str, frame: FramePlace | None = None) -> None:

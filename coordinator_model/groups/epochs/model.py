@@ -202,8 +202,9 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
             return NOTHING
         return self.end_session(member, at_us)
 
-    def awaits_answer(self, member: EpochMember) -> bool:
-        return self._may_expire(member) and any(waiting.member_id == member.id for waiting in self.open.values())
+    def awaiting(self) -> set[str]:
+        asked = (self.members.get(waiting.member_id) for waiting in self.open.values())
+        return {member.id for member in asked if member is not None and self._may_expire(member)}
 
     @staticmethod
     def _may_expire(member: EpochMember) -> bool:
