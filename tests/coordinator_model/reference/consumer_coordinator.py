@@ -339,9 +339,12 @@ class ConsumerCoordinator(Coordinator):
         self.later(self.world.random.randrange(5, 200) * MS, resolved)
 
     def topic_created(self, topic: str) -> None:
-        """A topic came into being: patterns are looked up again, and the next heartbeat notices one that is named."""
+        """A topic came into being: patterns are looked up again, and the next heartbeat notices one that is named.
+
+        Only the broker that has loaded the group looks, since it alone may write to the log.
+        """
         group = self.consumer
-        if group is not None:
+        if group is not None and self.active and not self.loading:
             group.metadata_changed = group.metadata_changed or any(topic in one.names for one in group.members.values())
             for pattern in sorted(group.patterns):
                 self._resolve_later(pattern)
