@@ -130,7 +130,9 @@ class Continuity:
         return visible_us if self.blind_from_us < due_us < visible_us else due_us
 
     def _put_off(self, from_us: int, to_us: int) -> None:
-        self.blind_from_us, self.coverage.since_us = from_us, to_us
+        if from_us > self.coverage.since_us:  # else it goes on with the one before
+            self.blind_from_us = from_us
+        self.coverage.since_us = to_us
 
     def _loss_text(self, record: MirrorRecord) -> str:
         try:

@@ -109,9 +109,7 @@ class Coordinator:
         if kind is Kind.GAP:
             self._gap(record, found)
         elif at_us > self.now_us:
-            if at_us - self.now_us > BLIND_US and self.now_us:
-                self._interrupted(continuity.was_blind(self.now_us, at_us, len(self.groups)), list(self.groups), at_us, found)
-            self._move_clock(at_us, found)
+            self._reach(at_us, found)
         elif at_us < self.now_us - self._late_us and record.api_key in FOLLOWED:
             found.extend(self._own.out_of_order(record, self.now_us))
         if kind is _REQUEST or kind is _RESPONSE:
@@ -294,7 +292,7 @@ class Coordinator:
         """
         from_us = loss_began_us(record, self.now_us)
         if from_us > self.now_us:
-            self._move_clock(from_us, found)
+            self._reach(from_us, found)
         if is_set_back(record):
             self._interrupted(self._continuity.gap(record, 0, 0), [], record.at_us, found)
             return
@@ -392,6 +390,13 @@ class Coordinator:
             self.groups.changed(key, record.at_us)
 
     # ------------------------------------------------------------------------------------------------ time
+
+    def _reach(self, at_us: int, found: list[Finding]) -> None:
+        """Move the clock to the time of a record, across a blind time if no record was captured for that long."""
+        if at_us - self.now_us > BLIND_US and self.now_us:
+            blind = self._continuity.was_blind(self.now_us, at_us, len(self.groups))
+            self._interrupted(blind, list(self.groups), at_us, found)
+        self._move_clock(at_us, found)
 
     def _move_clock(self, now_us: int, found: list[Finding]) -> None:
         self.now_us = now_us

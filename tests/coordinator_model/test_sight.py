@@ -53,6 +53,35 @@ def test_what_is_due_before_a_gap_is_said_before_it(talk: Conversation) -> None:
     assert talk.the("T-04").opened_at_us < dead_us
 
 
+def test_a_mirror_whose_first_record_after_silence_is_a_gap_makes_no_member_silent(talk: Conversation) -> None:
+    """The tap was away for a minute, and lost a second more when it came back: what fell due in that minute was said of everybody."""
+    clients = members(talk)
+    blind(talk, 60)
+    began_us = talk.now_us
+    blind(talk, 1)
+    talk._feed(Kind.GAP, None, pack_loss(Loss(2, 200, began_us, talk.now_us)))
+    live(talk, clients, 30)
+    assert talk.rules() == ["V-04"]
+
+
+def test_a_blind_time_and_a_gap_after_it_put_off_together_what_was_due_in_them(talk: Conversation) -> None:
+    """Clients may have found their coordinator in the 9 s that were not captured, and show it in a moment."""
+    clients = members(talk)
+    for client in clients:
+        talk.close(client)
+    talk.wait(500)
+    for client in clients:
+        talk.ask(client.reconnected("2"), wire.FindCoordinatorRequest(coordinator_keys=("g",)))
+    blind(talk, 8)
+    began_us = talk.now_us
+    blind(talk, 1)
+    talk._feed(Kind.GAP, None, pack_loss(Loss(1, 100, began_us, talk.now_us)))
+    talk.wait(4_000)
+    assert talk.rules() == ["V-04"]
+    talk.wait(3_000)
+    assert talk.rules() == ["V-04", "C-14"]
+
+
 def test_a_gap_that_cannot_be_read_makes_no_member_silent(talk: Conversation) -> None:
     clients = members(talk)
     blind(talk, 31)

@@ -45,7 +45,7 @@ class EpochGroupData(Watched):
 
     release: tuple[int, int] = OLDEST  #: the oldest that ``broker`` can be, by the versions that it answered
     session_bounds: SessionBounds = SessionBounds()
-    epoch_us: int = 0
+    epoch_us: int = 0  #: when an answer first showed the newest epoch; 0 if none did since frames were missing
     instances: dict[str, str] = {}  #: group.instance.id → member id of its holder
     doubles: list[DoubleGrant] = []
     recent: list[tuple[str, str]] = []  #: (cause, member id) of what may raise the epoch, since it last rose
@@ -206,7 +206,7 @@ class EpochGroupData(Watched):
         self.usual.on_gap(at_us)
         self.committed_offsets.on_gap(self)
         self.learning_because = because
-        self.followed_us, self.unseen = at_us, None
+        self.followed_us, self.epoch_us, self.unseen = at_us, 0, None
         self.coordinator_changes.on_gap(self)
         self.addresses = CoordinatorAddresses()
         self.born_us = 0

@@ -171,6 +171,7 @@ def deliver(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoc
     member.epoch_us = exchange.res_us
     member.reloaded = False
     if group.epoch is not None and epoch <= group.epoch:
+        group.epoch_us = group.epoch_us or exchange.res_us
         return NOTHING
     return _rose(group, exchange, member, epoch)
 
@@ -205,11 +206,12 @@ def _removed_by_time(group: EpochGroupData, at_us: int) -> tuple[str, str]:
 
 
 def _rose(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoch: int) -> tuple[Event, ...]:
-    before, group.epoch, group.epoch_us = group.epoch, epoch, exchange.res_us
+    before, is_followed = group.epoch, group.epoch_us > 0
+    group.epoch, group.epoch_us = epoch, exchange.res_us
     group.changed = True
     causes, group.recent = group.recent, []
-    if before is None:
-        return NOTHING
+    if before is None or not is_followed:
+        return NOTHING  # it may have risen in a hole of the capture, for a reason that was not seen
     explained = causes or [_removed_by_time(group, exchange.res_us)]
     cause, member_id = explained[0]
     if epoch - before > len(explained) or cause == UNSEEN_CAUSE:

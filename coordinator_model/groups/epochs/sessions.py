@@ -30,11 +30,12 @@ def outlasts(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> 
 def note_pause(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:
     """Note that a session outlasted the time before this heartbeat. Call this before its success is noted.
 
-    A coordinator that loads the group again restarts all sessions, and a restart that no frame shows ends all connections.
+    A coordinator that loads the group again restarts all sessions, and a restart that no frame shows ends all connections. A pause counts
+    only if nothing is missing from the capture of it: heartbeats may be.
     """
     if (
         outlasts(group, exchange, member)
-        and member.accepted_us
+        and _seen_since(group, member.accepted_us)
         and member.disconnected_us < member.accepted_us
         and exchange.generation > JOIN_EPOCH
         and exchange.gap_free
@@ -47,8 +48,13 @@ def note_end(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> 
     """Note that a member, just refused as none, had sent nothing for a session. Its removal is noted afterwards."""
     silence_us = exchange.res_us - member.accepted_asked_us
     sent_nothing = not (member.pending or member.reloaded or member.classic or member.removed)
-    if member.accepted_asked_us and sent_nothing and silence_us >= group.shortest_session_ms(member) * 1_000:
+    if _seen_since(group, member.accepted_asked_us) and sent_nothing and silence_us >= group.shortest_session_ms(member) * 1_000:
         _learn(group, silence_us)
+
+
+def _seen_since(group: EpochGroupData, at_us: int) -> bool:
+    """Return True if a member was accepted at this time, and all frames of the group since were captured."""
+    return at_us >= max(group.coverage.since_us, group.followed_us) and at_us > 0
 
 
 def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
@@ -69,7 +75,7 @@ def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ..
         hung_up = hung_up_before and member.actor.connection not in group.connections
         if not hung_up and silence_us < group.shortest_session_ms(member) * 1_000:
             continue
-        if not member.pending:
+        if not member.pending and _seen_since(group, member.accepted_asked_us):
             _learn(group, silence_us)
         events += end(group, member, exchange.res_us, taken=True)
     return tuple(events)

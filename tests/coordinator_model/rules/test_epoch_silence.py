@@ -8,6 +8,8 @@ from msgspec.structs import asdict
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
+from coordinator_model.groups.epochs.model import EpochGroup
+from coordinator_model.wire.record import Kind, Loss, pack_loss
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo
@@ -312,3 +314,61 @@ def test_a_snapshot_keeps_who_is_throttled_who_leaves_and_who_asks_for_a_coordin
     assert after.members == before.members
     assert (after.members["a-id"].throttled_until_us - talk.now_us, after.members["b-id"].leaving) == (19_999_000, True)
     assert list(after.searches) == ["c at 10.0.0.1"]
+
+
+# ---------------------------------------------------------------------------------------------------- holes in the capture
+
+
+def group_of(talk: Epochs) -> EpochGroup:
+    [key] = talk.model.groups
+    group, _ = talk.model.groups.opened(key)
+    assert isinstance(group, EpochGroup)
+    return group
+
+
+@pytest.mark.parametrize("hole", ["no record", "a gap record", "short ones"])
+def test_E_23_and_E_18_learn_no_longer_session_from_a_pause_of_the_capture(hole: str) -> None:
+    """The member heartbeats all the while: nothing of its session is known from a time that was not captured."""
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0, 1))
+    talk.beats(a)
+    for _ in range(9):
+        began_us = talk.now_us
+        talk.now_us += 9_000_000 if hole == "short ones" else 100_000_000
+        if hole == "a gap record":
+            talk._feed(Kind.GAP, None, pack_loss(Loss(9, 900, began_us, talk.now_us)))
+        talk.tick()
+    talk.beats(a)
+    talk.beats(a)
+    assert group_of(talk).session_bounds.least_ms == 0
+    talk.wait(60_000)
+    talk.joins(talk.member("b", "i"), 3, foo(0, 1))
+    talk.refused(a, 82)
+    talk.settle()
+    assert [rule for rule in talk.rules() if rule not in {"V-04", "T-04"}] == []
+
+
+def test_a_pause_without_a_hole_is_learned_as_a_longer_session() -> None:
+    talk = Epochs()
+    a = talk.member("a", "i")
+    talk.joins(a, 2, foo(0, 1))
+    talk.beats(a)
+    talk.wait(55_000)
+    talk.beats(a)
+    assert group_of(talk).session_bounds.least_ms >= 55_000
+
+
+def test_an_epoch_that_rose_in_a_hole_is_nobodys_silence() -> None:
+    """b goes on after the hole, and was called silent because its last heartbeat before it is a session old."""
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(0, 1))
+    talk.joins(b, 3, {})
+    talk.beats(a, 3, foo(0))
+    talk.beats(b, 3, foo(1))
+    talk.now_us += 100_000_000
+    talk.beats(a, 4)
+    talk.beats(b, 4)
+    group = group_of(talk)
+    assert (group.epoch, group.causes) == (4, {"joined": 1})
