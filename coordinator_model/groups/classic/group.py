@@ -121,12 +121,15 @@ class ClassicGroup(GroupData):
         ):
             self.unconnected_us = at_us
             self.member_identity.on_no_connection()
-            stay = (member for member in self.present_members() if not member.leaving)
-            sessions_ms = {member.id: member.session_timeout_ms or _USUAL_SESSION_MS for member in stay}
-            self.coordinator_changes.on_no_connection(self, at_us, sessions_ms)
+            self.coordinator_changes.on_no_connection(self, at_us, self.sessions_ms())
         if line is not None and line.outstanding:
             self.changed = True
         self.last_record_us = max(self.last_record_us, at_us)
+
+    def sessions_ms(self) -> dict[str, int]:
+        """Return member id → session timeout of the members that have not asked to leave."""
+        stay = (member for member in self.present_members() if not member.leaving)
+        return {member.id: member.session_timeout_ms or _USUAL_SESSION_MS for member in stay}
 
     def waits_unseen(self, connection: str, at_us: int) -> bool:
         """Note that a request of this connection may wait unseen; return False if only :meth:`on_gap` does it justice."""
@@ -164,6 +167,30 @@ class ClassicGroup(GroupData):
         committed, self.committed_offsets = self.committed_offsets, CommittedOffsets()
         self.on_gap(at_us, because)
         self.committed_offsets = committed  # they are in the log, whichever coordinator reads it
+
+    def begin_life(self) -> None:
+        """Note that the group had ended, and has begun again with the join phase that is over: no frame of it is missing.
+
+        What it committed stays known: the coordinator may have dropped that with it, which whoever reads it has to be told.
+        """
+        self.incarnation += 1
+        self.generations.clear()
+        self.generation_seen = None
+        for member in self.members.values():
+            if member.joined is not None:
+                member.proven_us = member.joined = member.synced = member.in_sync = member.joined_before = None
+        for instance in self.instances.values():
+            instance.held_us = instance.settled_us = 0
+        self.member_identity.incarnation = self.coordinator_changes.incarnation = self.rebalance_history.incarnation = (
+            self.incarnation
+        )
+        self.coordinator_changes.persisted = None
+        self.rebalance_history.begin_life()
+        self.rebalances.forget(held_known=True)
+        if self.rebalances.current is not None:
+            self.rebalances.current.from_generation, self.rebalances.current.incarnation = None, self.incarnation
+        for tracker in (self.member_identity, self.assignments, self.offsets, self.descriptions):
+            tracker.on_gap(self)
 
     def fell_silent(self, member: Member, at_us: int) -> tuple[FellSilent, ...]:
         """Remove a member whose session has certainly expired."""

@@ -209,7 +209,7 @@ class ClassicRebalances(Recorder):
             if current is not None:
                 self._end(group, at_us, NO_MEMBERS if state is State.EMPTY else DELETED)
             if state is State.DEAD or not died:
-                self._forget(held_known=True)  # else what they held has no holder until somebody is served it
+                self.forget(held_known=True)  # else what they held has no holder until somebody is served it
         elif state in {State.STABLE, State.COMPLETING} and current is not None and current.generation is None:
             newest = group.newest_generation
             if newest is None or newest.generation == current.from_generation:
@@ -283,12 +283,13 @@ class ClassicRebalances(Recorder):
         """Note that frames are missing or the group moved. Call this before what is known of it is dropped."""
         if self.current is not None:
             self._end(group, at_us, MEMBERS_UNKNOWN)
-        self._forget(held_known=False)
+        self.forget(held_known=False)
         if self.members_known and self.over:
             self.over[-1].is_no_op = False  # what followed it was not seen
         self.lose_members(group, at_us, because)
 
-    def _forget(self, *, held_known: bool) -> None:
+    def forget(self, *, held_known: bool) -> None:
+        """Drop who holds what; ``held_known``: nobody holds anything."""
         self.held, self.gone_us, self.unheld, self.held_known, self.lost = {}, {}, (), held_known, {}
 
     # ------------------------------------------------------------------------------------------------ the rebalance

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 GENERATIONS_KEPT: Final = 6
 ISSUED_KEPT: Final = 64
 
+_DELETED: Final = "the group was deleted in between"
+_EXPIRED: Final = "the group may have been empty in between, and expired"
+
 
 def on_request(group: ClassicGroup, exchange: Exchange) -> tuple[Event, ...]:
     ask = exchange.facts
@@ -181,14 +184,12 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
             if passed is not None:
                 events.append(_regressed(group, exchange, passed, generation))
             return tuple(events)
-        events.append(_regressed(group, exchange, newest, generation))
-        group.new_incarnation(exchange.res_us, f"the generation fell from {newest.generation} to {generation}")
-        group.accepted(exchange)
+        events.append(regressed := _regressed(group, exchange, newest, generation))
+        _begin_again(group, exchange, regressed, f"the generation fell from {newest.generation} to {generation}")
         newest = None
     elif newest is not None and (anew := _why_anew(group, exchange, body, newest)) is not None:
-        events.append(Regressed(exchange, generation, newest, anew))
-        group.new_incarnation(exchange.res_us, f"it began anew at generation {generation}")
-        group.accepted(exchange)
+        events.append(regressed := Regressed(exchange, generation, newest, anew))
+        _begin_again(group, exchange, regressed, f"it began anew at generation {generation}")
         newest = None
     if newest is None or generation > newest.generation:
         newest = _new_generation(group, exchange, body)
@@ -196,6 +197,15 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
     if body.members and body.member_id == body.leader and newest.roster is None:
         _adopt_roster(group, exchange, body, newest)
     return tuple(events)
+
+
+def _begin_again(group: ClassicGroup, exchange: Exchange, regressed: Regressed, because: str) -> None:
+    """Note that generations count from below again: the group had ended, or its coordinator has lost what it knew."""
+    if regressed.explanation in {_DELETED, _EXPIRED}:
+        group.begin_life()
+    else:
+        group.new_incarnation(exchange.res_us, because)
+    group.accepted(exchange)
 
 
 def _receive_late(group: ClassicGroup, exchange: Exchange, body: Any) -> None:
@@ -237,7 +247,7 @@ def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, verd
     :param verdict: on a success at a generation below ``before``, in the coordinator's present life.
     """
     if group.deleted_us is not None and group.deleted_us >= before.proven_us:
-        return "the group was deleted in between"
+        return _DELETED
     if verdict is None or GENERATION not in verdict.about:
         return "all connections ended before the later generation was written, so the coordinator may have restarted without it"
     if before.roster is None:
@@ -250,7 +260,7 @@ def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, verd
             return "not all session timeouts are known"
         if member.removed is None and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
             return None
-    return "the group may have been empty in between, and expired"
+    return _EXPIRED
 
 
 def _new_generation(group: ClassicGroup, exchange: Exchange, body: Any) -> Generation:

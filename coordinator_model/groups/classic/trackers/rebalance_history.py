@@ -202,6 +202,11 @@ class RebalanceHistory(Stored):
             self.incarnation = group.incarnation
             self.moved_us = group.last_record_us
 
+    def begin_life(self) -> None:
+        """Note that generations count from the first again. Who began the one that is new is known."""
+        self.generation = self.counted = self.busy_since_us = self.birth_us = None
+        self.unsynced = {}
+
     # ------------------------------------------------------------------------------------------------ queries
 
     def given_up_by(self, group: GroupData, member: Member) -> AbandonedRequest | None:
@@ -320,7 +325,8 @@ class RebalanceHistory(Stored):
 
     def _completed(self, group: GroupData, exchange: Exchange, newest: Generation) -> tuple[Event, ...]:
         self.starter, self.trigger, self.others, self.also = self.trigger or NO_STARTER, None, self.also, ()
-        if newest.generation != self.counted:  # else frames were lost between two responses of one generation
+        if newest.generation != self.counted or self.starter.cause != NOT_SEEN:
+            # Else frames were lost between two responses of one generation. Whose beginning was seen is another of that number.
             cause = cause_seen_late(group, exchange) if self.starter.cause == NOT_SEEN else self.starter.cause
             group.causes[cause] = group.causes.get(cause, 0) + 1
             self.finished = self.starter._replace(cause=cause)

@@ -1,0 +1,111 @@
+"""A group that emptied, was deleted or expired, and begins again at its first generation: no frame of it is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_model import wire
+from tests.coordinator_model.conversation import Client, Conversation, assignment
+from tests.coordinator_model.restored import difference
+from tests.coordinator_model.rules.offsets import give
+
+
+def ended(talk: Conversation, how: str, generation: int) -> None:
+    """Two members of a generation commit, and go; the group ends."""
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], generation, {a: (0,), b: (1,)})
+    talk.wait(3_000)
+    talk.commit_offsets(a, {0: 500})
+    if how == "silent":
+        talk.close(a)
+        talk.close(b)
+        talk.wait(40_000)
+        return
+    for client in (a, b):
+        talk.leave(client)
+        talk.wait(50)
+        talk.close(client)
+    if how == "deleted":
+        outcome = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
+        talk.call(talk.client("tool"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(outcome,)))
+
+
+def begun(talk: Conversation) -> list[Client]:
+    """Two members begin it again, some time later, at generation 1; the first comes under a name that it had before."""
+    talk.wait(75_000)
+    clients = [talk.client("a"), talk.client("c")]
+    asked = []
+    for client in clients:
+        talk.hand_out_id(client)
+        asked.append(talk.ask_join(client))
+        talk.wait(1_000)
+    for one in asked:
+        talk.joined(one, generation=1, leader=clients[0], roster=clients)
+    plan = [assignment(t=(0,)), assignment(t=(1,))]
+    entries = tuple(
+        wire.SyncGroupRequestAssignment(member_id=client.member_id, assignment=blob)
+        for client, blob in zip(clients, plan, strict=True)
+    )
+    synced = [talk.ask(one, talk.sync_request(one, [], assignments=entries if one is clients[0] else ())) for one in clients]
+    for one, blob in zip(synced, plan, strict=True):
+        talk.answer(one, wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=blob))
+    for _ in range(20):
+        talk.wait(1_000)
+        for client in clients:
+            talk.heartbeat(client)
+    return clients
+
+
+def told(talk: Conversation, *kinds: str) -> list[dict[str, Any]]:
+    return [event.as_json() for event in talk.model.drain_events() if event.kind in kinds]
+
+
+@pytest.mark.parametrize("generation", [1, 4])
+@pytest.mark.parametrize("how", ["left", "deleted", "silent"])
+def test_a_new_life_of_a_group_is_one_rebalance_of_who_begins_it(how: str, generation: int) -> None:
+    """It was told twice, once for a member of the old life that had left 75 s before, and as frames that are missing."""
+    talk = Conversation()
+    ended(talk, how, generation)
+    talk.model.drain_events()
+    before = talk.group_json()["costs"]["new member"]
+    clients = begun(talk)
+    events = told(talk, "rebalance_began", "rebalance_finished", "sight_lost", "sight_regained")
+    assert [event["kind"] for event in events] == ["rebalance_began", "rebalance_finished"]
+    assert {(event["cause"], event["member_id"]) for event in events} == {("new member", clients[0].member_id)}
+    assert (events[1]["to_generation"], events[1]["ended"]) == (1, "every member was served")
+    assert [one["member_id"] for one in events[1]["members"]] == [client.member_id for client in clients]
+    after = talk.group_json()
+    assert (after["state"], after["generation"], after["learning"]) == ("Stable", 1, None)
+    assert after["rebalances"] == {"new member": 2}
+    assert after["costs"]["new member"]["rebalances"] == before["rebalances"] + 1
+    assert set(talk.rules()) <= {"G-05", "C-14"}
+    assert difference(talk.records) is None
+
+
+def test_a_life_that_only_a_restart_of_the_coordinator_explains_is_learned_again() -> None:
+    """Its last generation was never written, and its members may go on."""
+    talk = Conversation()
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 4)
+    talk.close(a)
+    talk.close(b)
+    talk.model.drain_events()
+    begun(talk)
+    assert [event["kind"] for event in told(talk, "sight_lost", "sight_regained")] == ["sight_lost", "sight_regained"]
+
+
+def test_O_10_knows_in_a_new_life_what_the_group_had_committed() -> None:
+    """Its offsets expire with it, and were forgotten by the model, too, in just that moment."""
+    talk = Conversation()
+    ended(talk, "left", 3)
+    clients = begun(talk)
+    talk.fetch_offsets(clients[0], {0: -1})
+    talk.wait(100)
+    talk.commit_offsets(clients[0], {0: 7})
+    talk.settle()
+    assert "O-10" in talk.rules()
+    assert talk.the("O-10").summary.startswith(
+        "The offsets of 1 partition that group g had committed until 22:13:23 are gone: t-0 at 500."
+    )
