@@ -20,6 +20,7 @@ from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Finding
 from coordinator_model.group_store import GroupStore
 from coordinator_model.group_view import GroupView
+from coordinator_model.groups.coordinator_records import note_answer
 from coordinator_model.groups.requests import BESIDE_MEMBERSHIP
 from coordinator_model.lost_frames import FOLLOWED, DeadLetter, LostFrames
 from coordinator_model.rule_engine import PartitionFindings, RuleEngine
@@ -317,6 +318,8 @@ class Coordinator:
     def _frame(self, record: MirrorRecord, found: list[Finding]) -> None:
         api_key = record.api_key
         is_request = record.kind is _REQUEST
+        if self._disconnections and not is_request:
+            note_answer(self._disconnections, record.cluster, record.broker, record.at_us)
         if api_key == API_VERSIONS and not is_request and not record.cut_bytes:
             self._facts.saw_versions(record.cluster, record.broker, record.frame, record.api_version)
         group_id, cut_bytes = record.group or "", record.cut_bytes
@@ -405,8 +408,14 @@ class Coordinator:
                 self._check(key, found)
             except SnapshotError:
                 raise
-            except Exception as error:  # unrelated to the current record
-                self._on_model_error(key, error, found)
+            except Exception as error:  # unrelated to the current record: the group is learned again
+                self.record_counts["groups that the model stumbled over"] += 1
+                self.groups.reset(key, self.now_us)
+                group, open_findings = self.groups.opened(key)
+                reason = raised_in_words(error)
+                breach = Breach("", f"Group {group.name} is learned again: on its timers {reason}.", reason, ())
+                found.extend(self._rules.report(group, open_findings, CATALOGUE["V-02"], breach, self.now_us))
+                self.groups.lose_coverage(key, self.now_us, "the model stumbled over it")
         self._group_events.settle(now_us)
         if self._own.open_findings.open:
             found.extend(self._own.settle(now_us))
@@ -421,16 +430,6 @@ class Coordinator:
         if not self.groups.checked(key, self.now_us, next_us):
             found.extend(self._rules.resolve_all(group, open_findings, self.now_us))
             self.groups.drop(key)
-
-    def _on_model_error(self, key: GroupKey, error: Exception, found: list[Finding]) -> None:
-        """Reset a group on whose timers the model raised, and report it."""
-        self.record_counts["groups that the model stumbled over"] += 1
-        self.groups.reset(key, self.now_us)
-        group, open_findings = self.groups.opened(key)
-        reason = raised_in_words(error)
-        breach = Breach("", f"Group {group.name} is learned again: on its timers {reason}.", reason, ())
-        found.extend(self._rules.report(group, open_findings, CATALOGUE["V-02"], breach, self.now_us))
-        self.groups.lose_coverage(key, self.now_us, "the model stumbled over it")
 
 
 def raised_in_words(error: Exception) -> str:

@@ -65,7 +65,7 @@ class GroupStore:
         loading: dict[tuple[str, str], int],
         counters: Counters,
         coverage: Coverage,
-        disconnections: dict[tuple[str, str], Disconnections],
+        disconnections: dict[tuple[str, str], tuple[Disconnections, ...]],
         group_events: EventLog,
         facts: ClusterFacts | None = None,
     ) -> None:

@@ -227,7 +227,7 @@ class PartitionState(Stored):
     record_counts: dict[str, int] = {}
     counters: Counters = field(default_factory=Counters)
     loading: dict[tuple[str, str], int] = {}
-    disconnections: dict[tuple[str, str], Disconnections] = {}
+    disconnections: dict[tuple[str, str], tuple[Disconnections, ...]] = {}
     blind_from_us: int = 0
     blind_to_us: int = 0
     due_us: int | None = None  #: of the partition's own findings

@@ -8,29 +8,26 @@ persisted with the leader's assignment*, not when it is issued: only a persisted
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 from coordinator_model.finding import Evidence
+from coordinator_model.groups.coordinator_losses import CoordinatorLoss
 from coordinator_model.groups.coordinator_records import (
     CoordinatorTerm,
     ErrorStreak,
     FindCoordinatorAnswer,
-    LostCoordinator,
     Persisted,
     Signs,
     are_one,
-    note_lost,
-    others_lost,
     signs_of,
 )
-from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.group import Group
-from coordinator_model.groups.records import TOGETHER_US, Exchange, Generation, Member
+from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
     COMMITS,
     COORDINATOR_LOAD_IN_PROGRESS,
@@ -146,7 +143,7 @@ class PointedWrong(NamedTuple):
 # ---------------------------------------------------------------------------------------------------- tracker
 
 
-class CoordinatorChanges(Stored):
+class CoordinatorChanges(CoordinatorLoss):
     """Coordinator facts of one group."""
 
     incarnation: int = 1
@@ -154,7 +151,6 @@ class CoordinatorChanges(Stored):
     moves: tuple[int, ...] = ()
     changed_us: int = 0  #: the latest sign of a move
     changes: int = 0  #: signs of the latest move
-    named: tuple[str, ...] = ()  #: node id and address of the last FindCoordinator response
     pointed: FindCoordinatorAnswer | None = None
     acting: str = ""  #: the broker that acted last
     turns: int = 0  #: how often the acting broker changed, since ``tenures`` began
@@ -162,9 +158,12 @@ class CoordinatorChanges(Stored):
     streaks: dict[str, ErrorStreak] = {}
     full_us: tuple[int, ...] = ()
     persisted: Persisted | None = None
-    throttled_until_us: int = 0
     rejoin_asked_us: int = 0  #: when any Heartbeat was last answered REBALANCE_IN_PROGRESS
-    lost: LostCoordinator | None = None  #: the latest
+
+    @property
+    def watches_answers(self) -> bool:
+        """True while any success may show that there is a coordinator again."""
+        return self.is_sought or self.pointed is not None
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == FIND_COORDINATOR:
@@ -198,13 +197,17 @@ class CoordinatorChanges(Stored):
         """Process what any response shows of the coordinator, in a group of any type: that it is there, has moved, or refuses."""
         if exchange.api_key != FIND_COORDINATOR and not errors & COORDINATOR_MOVES:
             self.returned(group, exchange)
+            if self.pointed is not None and self.pointed.broker == exchange.broker:
+                self.pointed = None
+        elif errors & COORDINATOR_MOVES:
+            self.denied(exchange)
         if body.throttle_time_ms:
             self.throttled(exchange, body.throttle_time_ms)
         events: list[Event] = []
         moved, self.moved = self.moved, False
         if exchange.api_key == FIND_COORDINATOR:
             moved = self._named(group, exchange, body) or moved
-            self._found_again(group, exchange)
+            self.found_again(group, exchange)
         if moved:
             events.append(self._moved(exchange))
         return events + self._refusals(group, exchange, errors)
@@ -219,77 +222,6 @@ class CoordinatorChanges(Stored):
         self.streaks = {}
         self.persisted = None
         self.pointed = None
-
-    # ------------------------------------------------------------------------------------------------ loss of the coordinator
-
-    def on_no_connection(self, group: Group[Any], at_us: int, sessions_ms: Mapping[str, int]) -> None:
-        """Process the end of the last connection of a member.
-
-        :param sessions_ms: member id → session timeout, of those that have not asked to leave.
-        """
-        if self.is_away or not sessions_ms:
-            return
-        node_id = self.named[0] if self.named else ""
-        self.lost = LostCoordinator(at_us, group.broker, tuple(sessions_ms), min(sessions_ms.values()), node_id=node_id)
-        note_lost(group, at_us)
-
-    @property
-    def is_away(self) -> bool:
-        """True from the end of all connections until a broker accepts a client."""
-        return self.lost is not None and not self.lost.returned_us
-
-    def returned(self, group: Group[Any], exchange: Exchange) -> None:
-        """Note that a broker accepted a client."""
-        if self.lost is not None and self.is_away:
-            self.lost = self.lost._replace(returned_us=exchange.res_us, asked_us=exchange.inv_us)
-            group.changed = True
-
-    def lost_with_others(self, group: Group[Any]) -> bool:
-        """Return True if several clients lost their connections to the coordinator at once, so that none need have crashed.
-
-        They are members of this group, or of others with the same coordinator. A broker that goes on answering other groups is there: then
-        those of this group alone ended together.
-        """
-        lost = self.lost
-        if lost is None:
-            return False
-        serves = group.facts.answered_others_us(group.cluster, lost.broker, group.name) > lost.since_us + TOGETHER_US
-        return others_lost(group, lost.broker, lost.since_us) or (len(lost.members) > 1 and not serves)
-
-    def lost_with(self, group: GroupData, member: Member) -> bool:
-        """Return True if the member is one of the clients of :meth:`lost_with_others`."""
-        return self.lost is not None and member.id in self.lost.members and self.lost_with_others(group)
-
-    def searched(self, group: Group[Any], exchange: Exchange) -> None:
-        """Process a FindCoordinator of a client of the group, after all members lost their connections.
-
-        A live client sends it within a second or two. If none does for half a session timeout, the processes had ended, and a later
-        FindCoordinator is from a restarted one.
-        """
-        lost = self.lost
-        if lost is None or lost.returned_us or (not lost.searching and exchange.inv_us > lost.since_us + lost.session_ms * 500):
-            return
-        client = exchange.actor.named
-        members = (group.members[id_].actor for id_ in lost.members if id_ in group.members)
-        known = {actor.named for actor in members}
-        if client in known:
-            frame = request_evidence(exchange)
-            searching = lost.searching if client in lost.searching else (*lost.searching, client)
-            self.lost = lost._replace(searching=searching, frames=(*lost.frames[:1], frame))
-            group.changed = True
-
-    def _found_again(self, group: Group[Any], exchange: Exchange) -> None:
-        """Process a FindCoordinator response of the broker that seems lost: if it names itself, it is there.
-
-        Some clients connect anew for each generation (kafka-go), and their JoinGroups may wait for a member that was killed.
-        """
-        lost = self.lost
-        if lost is None or exchange.inv_us <= lost.since_us or not exchange.error_codes <= {0}:
-            return
-        if not are_one(group, exchange.broker, lost.broker):
-            return
-        if exchange.broker in self.named or self.named[:1] == (lost.node_id,):
-            self.returned(group, exchange)
 
     # ------------------------------------------------------------------------------------------------ moves
 
@@ -361,8 +293,9 @@ class CoordinatorChanges(Stored):
         frame = response_evidence(exchange, NOT_COORDINATOR)
         known = self.pointed
         if known is None or known.broker != exchange.broker:
-            known = FindCoordinatorAnswer(exchange.broker, 0, False, ())
-        self.pointed = known._replace(times=known.times + 1, frames=(*known.frames[:3], frame))
+            known = FindCoordinatorAnswer(exchange.broker, 0, False, (), since_us=exchange.res_us)
+        frames = (*known.frames[:3], frame)
+        self.pointed = known._replace(times=known.times + 1, frames=frames, last_us=exchange.res_us)
         return PointedWrong(exchange, self.pointed)
 
     # ------------------------------------------------------------------------------------------------ terms
@@ -382,8 +315,6 @@ class CoordinatorChanges(Stored):
         :param generation: that it accepted; -1 if that shows nothing.
         """
         broker, connection = self._acting_as(group, exchange.broker), crc32(exchange.key[0].encode())
-        if self.pointed is not None and self.pointed.broker == exchange.broker:
-            self.pointed = None
         known = self.tenures.get(broker)
         turn = self.acting not in ("", broker)
         if turn:

@@ -59,10 +59,12 @@ class FindCoordinatorAnswer(NamedTuple):
     times: int
     named_again: bool  #: FindCoordinator named it after it had refused
     frames: tuple[Evidence, ...]
+    since_us: int = 0  #: of the first refusal
+    last_us: int = 0
 
 
 class LostCoordinator(NamedTuple):
-    """The end of all connections of the group's members."""
+    """The end of all connections of the group's members, or of all answers to them."""
 
     since_us: int
     broker: str
@@ -73,6 +75,9 @@ class LostCoordinator(NamedTuple):
     returned_us: int = 0  #: when a broker accepted a client again, or the lost one was seen to be there
     node_id: str = ""  #: of the coordinator that FindCoordinator named last before; empty if unknown
     asked_us: int = 0  #: when the request was sent whose answer showed the return: a JoinGroup may have been held since
+    silent: bool = False  #: it took requests that never wait, and answered none; ``since_us`` is the time of the first
+    accepted: bool = False  #: a client was accepted since; else FindCoordinator alone may show the return
+    denied_us: int = 0  #: when a broker first answered since that it is not the coordinator, not yet, or that there is none
 
 
 class Signs(Enum):
@@ -106,7 +111,7 @@ class Coordinated(Protocol):
     name: str
     facts: ClusterFacts
     addresses: CoordinatorAddresses
-    disconnections: dict[tuple[str, str], Disconnections]
+    disconnections: dict[tuple[str, str], tuple[Disconnections, ...]]
 
     def present_members(self) -> Iterator[Any]:
         """Yield the members."""
@@ -164,21 +169,57 @@ def steps_down(group: Coordinated, broker: str) -> bool:
     return group.settled and is_coordinator(group, broker)
 
 
-def note_lost(group: Coordinated, at_us: int) -> None:
-    """Note that the group has lost all its connections to its coordinator."""
+_DISCONNECTIONS_KEPT: Final = 4  #: of a broker
+
+
+def note_lost(group: Coordinated, since_us: int, members: int) -> None:
+    """Note that the group has lost its coordinator, with its members."""
     key = (group.cluster, group.broker)
-    known = group.disconnections.get(key)
-    if known is None or at_us - known.since_us > TOGETHER_US:
-        known = Disconnections(at_us, 0, "")
-    group.disconnections[key] = Disconnections(known.since_us, known.groups + (known.newest != group.name), group.name)
+    before = group.disconnections.get(key, ())
+    known = before[-1] if before else None
+    if known is None or (known.answered_us and since_us - known.since_us > TOGETHER_US):
+        group.disconnections[key] = (
+            *before[1 - _DISCONNECTIONS_KEPT :],
+            Disconnections(since_us, 1, group.name, members, since_us),
+        )
+        return
+    is_new = known.newest != group.name
+    now = Disconnections(
+        min(known.since_us, since_us),
+        known.groups + is_new,
+        group.name,
+        known.members + members * is_new,
+        max(known.last_us, since_us),
+    )
+    group.disconnections[key] = (*before[:-1], now)
 
 
-def others_lost(group: Coordinated, broker: str, since_us: int) -> bool:
-    """Return True if other groups lost all their connections to this broker about then, at any of its addresses."""
-    return any(
-        cluster == group.cluster
-        and abs(since_us - known.since_us) <= TOGETHER_US
-        and (known.groups > 1 or known.newest != group.name)
-        and are_one(group, address, broker)
-        for (cluster, address), known in group.disconnections.items()
+def note_answer(disconnections: dict[tuple[str, str], tuple[Disconnections, ...]], cluster: str, broker: str, at_us: int) -> None:
+    """Note that a broker answered somebody: it is there, if groups have lost it."""
+    before = disconnections.get((cluster, broker))
+    if before and not before[-1].answered_us and at_us > before[-1].last_us:
+        disconnections[cluster, broker] = (*before[:-1], before[-1]._replace(answered_us=at_us))
+
+
+def lost_together(group: Coordinated, broker: str, since_us: int) -> Disconnections | None:
+    """Return which groups lost this broker about then, at any of its addresses; None if that is not known."""
+    found: Disconnections | None = None
+    for (cluster, address), known in group.disconnections.items():
+        if cluster != group.cluster or not are_one(group, address, broker):
+            continue
+        for one in known:
+            if one.since_us - TOGETHER_US <= since_us <= one.last_us + TOGETHER_US:
+                found = one if found is None else _together(found, one)
+    return found
+
+
+def _together(one: Disconnections, other: Disconnections) -> Disconnections:
+    """Return as one what was noted of two addresses of a broker."""
+    return Disconnections(
+        min(one.since_us, other.since_us),
+        one.groups + other.groups,
+        max((one, other), key=lambda each: each.last_us).newest,
+        one.members + other.members,
+        max(one.last_us, other.last_us),
+        min(filter(None, (one.answered_us, other.answered_us)), default=0),
     )

@@ -64,7 +64,7 @@ class _Attached(Generic[M]):
     loading: Mapping[tuple[str, str], int]  #: (cluster, broker) → time of its last COORDINATOR_LOAD_IN_PROGRESS in this partition
     counters: Counters  #: of the partition
     coverage: Coverage  #: of the partition
-    disconnections: dict[tuple[str, str], Disconnections]  #: by (cluster, broker), of the partition
+    disconnections: dict[tuple[str, str], tuple[Disconnections, ...]]  #: by (cluster, broker), oldest first, of the partition
     group_events: EventLog  #: of all groups of the partition, until they are drained
     facts: ClusterFacts  #: what is known of the cluster beside its groups
     members: dict[str, M]
@@ -76,6 +76,7 @@ class _Attached(Generic[M]):
     slow_changed: bool  #: something other than what every heartbeat changes
 
     rebalances: Any  #: the recorder of its type
+    coordinator_changes: Any  #: its :class:`~coordinator_model.groups.coordinator_changes.CoordinatorChanges`
     joins: tuple[int, int] = (0, 0)  #: number of join phases seen to end, and their total microseconds
     syncs: tuple[int, int] = (0, 0)
     join_took_us: int | None = None
@@ -110,7 +111,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         loading: Mapping[tuple[str, str], int],
         counters: Counters,
         coverage: Coverage,
-        disconnections: dict[tuple[str, str], Disconnections],
+        disconnections: dict[tuple[str, str], tuple[Disconnections, ...]],
         group_events: EventLog,
         facts: ClusterFacts | None = None,
     ) -> Self:
@@ -280,6 +281,8 @@ def may_explain(group: Group[Any], held: Held) -> bool:
 # ---------------------------------------------------------------------------------------------------- a group of one type
 
 _SOON_US: Final = 1_000_000
+_LATER_US: Final = 5_000_000
+_STEADY_US: Final = 15_000_000  #: a group in which nothing else falls due is looked at as often, for requests that stay unanswered
 
 
 class GroupModel(Group[M]):
@@ -396,6 +399,10 @@ class GroupModel(Group[M]):
         """Return when the session of this member has certainly expired without a further frame, None while it cannot expire."""
         raise NotImplementedError
 
+    def sessions_ms(self) -> dict[str, int]:
+        """Return member id → session timeout, at least, of the members that have not asked to leave."""
+        raise NotImplementedError
+
     def awaiting(self) -> set[str]:
         """Return the ids of members of which a request waits for a response that may show that their session goes on."""
         raise NotImplementedError
@@ -413,6 +420,11 @@ class GroupModel(Group[M]):
 
         :param coming: receives the times at which the others may end.
         """
+        self.coordinator_changes.on_time(self, now_us, self.sessions_ms())
+        if self.coordinator_changes.is_gone(self):
+            coming.append(now_us + _LATER_US)  # its answer to another group does not schedule a check
+        elif self.members:
+            coming.append(now_us + _STEADY_US)
         awaiting = self.awaiting()
         for member in sorted(self.members.values(), key=lambda member: member.last_frame_us):  # those that fall silent first
             if member.id in awaiting:

@@ -107,6 +107,7 @@ def _to_epochs(old: ClassicGroupModel, new: EpochGroup, at_us: int) -> None:
     new.learning_because = "the group was converted from the classic protocol"
     if new.kind == CONSUMER:
         new.epoch = old.generation
+        new.epoch_us = old.newest_generation.proven_us if old.newest_generation is not None else 0
         for member in old.present_members():
             new.members[member.id] = _with_epoch(member)
             if member.instance_id is not None:

@@ -275,11 +275,14 @@ class AbandonedRequest(NamedTuple):
 
 
 class Disconnections(NamedTuple):
-    """Groups that lost all their connections to one broker within :data:`TOGETHER_US`, which no single client explains."""
+    """Groups that lost one broker within :data:`TOGETHER_US`, or before it answered anybody, which no single client explains."""
 
     since_us: int
     groups: int
-    newest: str  #: the group that lost its connections last
+    newest: str  #: the group that lost it last
+    members: int = 0  #: of all of them
+    last_us: int = 0  #: when ``newest`` lost it
+    answered_us: int = 0  #: first answer of the broker since then, to any group; 0 if none was captured
 
 
 TOGETHER_US: Final = 2_000_000

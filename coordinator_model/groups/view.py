@@ -11,6 +11,7 @@ from coordinator_model.groups import arrivals
 from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import AnyMember
 from coordinator_model.groups.responses import named_versions
+from coordinator_model.wording import clock
 
 
 def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partition: int, now_us: int) -> GroupView:
@@ -18,13 +19,15 @@ def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partitio
 
     :param own: what its type shows beside what all do: state, leader, protocol, members, whom it waits for.
     """
+    lost = group.coordinator_changes.lost if group.coordinator_changes.is_gone(group) else None
+    learning = group.learning_because if group.learning else None
     content = {
         "cluster": group.cluster,
         "group": group.name,
         "group_type": group.kind,
         "state": own["state"],
         "state_since": iso_utc(group.state_since_us) if group.state_since_us else None,
-        "learning": group.learning_because if group.learning else None,
+        "learning": learning if lost is None else f"no coordinator since {clock(lost.since_us)}",
         "incarnation": group.incarnation,
         "coordinator": group.broker or None,
         "generation": group.generation,

@@ -13,6 +13,7 @@ from coordinator_model.finding import BROKER, CAPTURE, CERTAIN, CONFIG, CONFIRME
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.coordinator_changes import (
+    SAME_MOVE_US,
     GroupFull,
     KeepsLoading,
     Lost,
@@ -22,7 +23,7 @@ from coordinator_model.groups.coordinator_changes import (
     SyncWhileLoading,
     TookTurns,
 )
-from coordinator_model.groups.coordinator_records import LostCoordinator, Signs
+from coordinator_model.groups.coordinator_records import LostCoordinator, Signs, lost_together
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import Mismatched
@@ -31,7 +32,7 @@ from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import Breach, Due, rule, sender_text, the_client, timer_rule, whom
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR, GROUP_MAX_SIZE_REACHED
-from coordinator_model.wording import a_or_an, counted, seconds
+from coordinator_model.wording import a_or_an, clock, counted, seconds
 
 _LOADS_US: Final = 60_000_000
 _UNAVAILABLE_US: Final = 30_000_000
@@ -51,6 +52,9 @@ _ONE_OR_TWO = (
     "are two brokers, fence the older one, and look for proxies or address translation that lead to another cluster."
 )
 
+
+HANGS_US: Final = 30_000_000
+"""A request that never waits is not answered for so long."""
 
 _SESSIONS_TO_COME_BACK = 2  # a client with a new member id waits for the end of its old session
 
@@ -242,20 +246,22 @@ def C_11(group: ClassicGroup, mismatched: Mismatched) -> Breach:
 def C_12(group: ClassicGroup, wrong: PointedWrong) -> Breach | None:
     """Clients are sent in a circle: the brokers' metadata is stale, and the group cannot work.
 
-    Condition: A broker answered NOT_COORDINATOR at least five times while FindCoordinator named it, and named it again after it had
-        done so.
+    Condition: A broker answered NOT_COORDINATOR at least five times within 10 s or more while FindCoordinator named it, and named it
+        again after it had done so; and it accepted nobody in between.
     Expected: FindCoordinator names the leader of the group's __consumer_offsets partition.
     Action: Check that metadata reaches all brokers: the controller's log, and the lag of the broker that answers FindCoordinator.
-    False alarms: A failover gives a few of these within a second or two.
+    False alarms: None known: a broker that starts, and a failover, give many of these within a few seconds.
     """
     pointed, exchange = wrong.pointed, wrong.exchange
-    if pointed.times < _POINTED_WRONG or not pointed.named_again:
+    lasted_us = pointed.last_us - pointed.since_us
+    if pointed.times < _POINTED_WRONG or not pointed.named_again or lasted_us < SAME_MOVE_US:
         return None
     return Breach(
         "",
-        f"FindCoordinator keeps naming broker {pointed.broker} for group {group.name}, and that broker says it is not the "
-        "coordinator.",
-        f"{counted(pointed.times, 'request')} answered NOT_COORDINATOR by the broker that FindCoordinator names",
+        f"FindCoordinator has named broker {pointed.broker} for group {group.name} since {clock(pointed.since_us)}, "
+        f"{seconds(lasted_us)}, and that broker says it is not the coordinator.",
+        f"{counted(pointed.times, 'request')} answered NOT_COORDINATOR by the broker that FindCoordinator names, over "
+        f"{seconds(lasted_us)}",
         pointed.frames,
         actor=exchange.actor,
     )
@@ -294,31 +300,49 @@ def C_13(group: ClassicGroup, unavailable: NotAvailable) -> Breach | None:
 def C_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """The group lost its coordinator and no broker has taken over: no member can heartbeat, commit or rejoin.
 
-    Condition: The connections of all members ended, their clients ask for the coordinator, and no broker has accepted anybody for
-        half of the shortest session timeout. A note where several members, or several groups, lost their connections at once and
+    Condition: No broker has accepted anybody for half of the shortest session timeout since the connections of all members ended,
+        while their clients ask for the coordinator; or since it took a request that is answered at once and answered nobody in the
+        group, which is an error after 30 s. A note where several members, or several groups, lost their connections at once and
         nobody asks: either the broker or all of them may be gone.
     Expected: Another broker takes over within seconds.
-    Action: Look at the broker named: did it crash, or lose its network? Look at the controller's log for the new leader of the
-        group's __consumer_offsets partition.
+    Action: Look at the broker named: did it crash, hang, or lose its network? Look at the controller's log for the new leader of the
+        group's __consumer_offsets partition. Clients come back by themselves; those that gave their member ids up wait until the
+        sessions of these are over.
     False alarms: A tap or proxy before that broker that was stopped.
     """
-    lost = group.coordinator_changes.lost
-    if lost is None or not (lost.searching or (not lost.returned_us and group.coordinator_changes.lost_with_others(group))):
+    changes = group.coordinator_changes
+    lost = changes.lost
+    if lost is None:
         return
     late_us = lost.since_us + lost.session_ms * 500
-    if not lost.searching and any(exchange.inv_us > lost.since_us for exchange in group.open.values()):
-        return  # new connections take requests: the broker is there, and may let a JoinGroup wait
-    if any(lost.since_us < one.inv_us <= late_us and _may_be_sent_right(group, one, lost) for one in group.open.values()):
-        return
+    come_back_us = _SESSIONS_TO_COME_BACK * lost.session_ms * 1_000
     if not lost.returned_us:
-        yield Due(late_us, "", WARNING if lost.searching else INFO, lambda: _lost_coordinator(group, lost))
-    elif (
-        min(lost.returned_us, lost.asked_us or lost.returned_us) > late_us
-        and group.last_record_us < lost.returned_us + _SESSIONS_TO_COME_BACK * lost.session_ms * 1_000
-    ):
+        answered_us = 0 if lost.searching else changes.answered_us(group)
+        if not changes.is_lost(group) or 0 < answered_us <= late_us or _is_asked(group, lost, late_us):
+            return
+        until_us = answered_us + come_back_us if answered_us else None
+        severity = WARNING if lost.searching or lost.silent else INFO
+        yield Due(late_us, "", severity, lambda: _lost_coordinator(group, lost), until_us)
+        if lost.silent:
+            yield Due(lost.since_us + HANGS_US, "", ERROR, lambda: _lost_coordinator(group, lost), until_us)
+        return
+    asked_us = lost.returned_us if lost.silent else min(lost.returned_us, lost.asked_us or lost.returned_us)
+    was_gone = lost.searching or lost.silent or (lost.denied_us and changes.lost_with_others(group))
+    if was_gone and asked_us > late_us and group.last_record_us < lost.returned_us + come_back_us:
+        hung = lost.silent and lost.returned_us - lost.since_us > HANGS_US
+        severity = ERROR if hung else WARNING if lost.searching or lost.silent else INFO
         # One microsecond later for each member, so that each return is another occurrence and updates the text.
         due_us = lost.returned_us + _came_back(group, lost)
-        yield Due(due_us, "", WARNING, lambda: _returned_coordinator(group, lost))
+        yield Due(due_us, "", severity, lambda: _returned_coordinator(group, lost))
+
+
+def _is_asked(group: ClassicGroup | EpochGroupData, lost: LostCoordinator, late_us: int) -> bool:
+    """Return True if a broker that may be the coordinator has taken a request since: it may let a JoinGroup wait."""
+    if lost.silent or lost.denied_us:
+        return False
+    if not lost.searching and any(exchange.inv_us > lost.since_us for exchange in group.open.values()):
+        return True
+    return any(lost.since_us < one.inv_us <= late_us and _may_be_sent_right(group, one, lost) for one in group.open.values())
 
 
 def _may_be_sent_right(group: ClassicGroup | EpochGroupData, exchange: Exchange, lost: LostCoordinator) -> bool:
@@ -345,45 +369,68 @@ def _accepted_us(member: Member | EpochMember) -> int:
 
 def _lost_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinator) -> Breach:
     members, looking = counted(len(lost.members), "member"), counted(len(lost.searching), "client")
-    waited = seconds(lost.session_ms * 500)
-    seen = "no frame of the group was captured since"
-    if lost.searching:
+    waited, since = seconds(lost.session_ms * 500), clock(lost.since_us)
+    observed = f"the connections of {members} to {lost.broker} ended, and no frame of the group was captured since"
+    action = None
+    if lost.silent:
         summary = (
-            f"Group {group.name} has had no coordinator for more than {waited}, since it lost {lost.broker}: its {members} cannot "
-            f"heartbeat, commit or rejoin; {looking} ask{'s' if len(lost.searching) == 1 else ''} for a coordinator."
+            f"The coordinator {lost.broker} has answered nobody in group {group.name} for more than {waited}, since {since}: its {members} "
+            f"cannot heartbeat, commit or rejoin{_together(group, lost)}."
         )
-        seen = "FindCoordinator was asked since, and nobody was accepted"
-    elif len(lost.members) > 1:
+        observed = f"{lost.broker} takes requests that are answered at once, and has answered none of {members} since"
+    elif lost.searching:
+        ask = "asks" if len(lost.searching) == 1 else "ask"
         summary = (
-            f"{'Both' if len(lost.members) == 2 else 'All'} members of group {group.name} lost their connections to {lost.broker} and were "
-            f"not seen for more than {waited}: that broker is gone, or all of them are."
+            f"Group {group.name} has had no coordinator for more than {waited}, since it lost {lost.broker} at {since}: its {members} "
+            f"cannot heartbeat, commit or rejoin; {looking} {ask} for a coordinator{_together(group, lost)}."
         )
+        observed = f"the connections of {members} to {lost.broker} ended, FindCoordinator was asked since, and nobody was accepted"
     else:
-        summary = (
-            f"The only member of group {group.name} lost its connection to {lost.broker} together with other groups, and was not seen "
-            f"for more than {waited}: that broker is gone, or all of these clients are."
-        )
+        if len(lost.members) > 1:
+            lose = f"{'Both' if len(lost.members) == 2 else 'All'} members of group {group.name} lost their connections to {lost.broker}"
+            seen, gone = "were", "all of them"
+        else:
+            lose = f"The only member of group {group.name} lost its connection to {lost.broker} together with other groups"
+            seen, gone = "was", "all of these clients"
+        seen = f"and {seen} not seen for more than {waited}"
+        summary = f"{lose} at {since}, {seen}: that broker is gone, or {gone} are{_together(group, lost)}."
+        action = f"If these processes were stopped on purpose, nothing. Else: {C_14.action}"
     return Breach(
         "",
         summary,
-        f"the connections of {members} to {lost.broker} ended, and {seen}",
+        observed,
         lost.frames,
         generation=group.generation,
-        action=None if lost.searching else f"If these processes were stopped on purpose, nothing. Else: {C_14.action}",
-        certainty=None if lost.searching else HEURISTIC,
+        action=action,
+        certainty=None if action is None else HEURISTIC,
     )
 
 
+def _together(group: ClassicGroup | EpochGroupData, lost: LostCoordinator) -> str:
+    """Return how many groups and members lost the broker then, as text; empty if this group alone did."""
+    known = lost_together(group, lost.broker, lost.since_us)
+    if known is None or known.groups < 2:
+        return ""
+    return f"; {counted(known.groups, 'group')} with {counted(known.members, 'member')} lost it then"
+
+
 def _returned_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinator) -> Breach:
-    back = _came_back(group, lost)
+    back, count = _came_back(group, lost), len(lost.members)
+    away, since = seconds(lost.returned_us - lost.since_us), clock(lost.since_us)
     broker = group.broker if back else "a broker"  # the first accepted client shows which one
-    count = len(lost.members)
-    members = f"{counted(count, 'member')} {'is' if 1 in {back, count} else 'are'}"
+    members = f"{back} of its {count} members {'is' if back == 1 else 'are'} back"
+    if count == 1:
+        members = f"its only member is {'back' if back else 'not back yet'}"
+    if lost.silent:
+        was = f"The coordinator {lost.broker} answered nobody in group {group.name} for {away}, from {since} on"
+        after = "the first request that was not answered"
+    else:
+        was = f"Group {group.name} had no coordinator for {away} after it lost {lost.broker} at {since}"
+        after = f"all connections to {lost.broker} had ended"
     return Breach(
         "",
-        f"Group {group.name} had no coordinator for {seconds(lost.returned_us - lost.since_us)} after it lost {lost.broker}; "
-        f"{broker} answers now, and {back} of its {members} back.",
-        f"A request was accepted by {broker} {seconds(lost.returned_us - lost.since_us)} after all connections to {lost.broker} had ended",
+        f"{was}; {broker} answers now, and {members}{_together(group, lost)}.",
+        f"A request was accepted by {broker} {away} after {after}",
         lost.frames,
         generation=group.generation,
     )

@@ -54,12 +54,6 @@ RECONNECT_US = 2_000_000
 _PAUSES = 3  # near misses of a member within the window; one is luck
 
 
-def _all_disconnected(group: ClassicGroup) -> bool:
-    """Return True if several clients lost their connections at once, or one looks for a coordinator: C-14 reports that."""
-    lost = group.coordinator_changes.lost
-    return lost is not None and not lost.returned_us and (bool(lost.searching) or group.coordinator_changes.lost_with_others(group))
-
-
 def _named(exchange: Exchange) -> str:
     return exchange.member_id or exchange.instance_id or exchange.actor.client_id or ""
 
@@ -175,7 +169,7 @@ def T_04(group: ClassicGroup, silent: FellSilent) -> Breach | None:
         silent when it restarts. Of Kafka Streams, which closes without leaving, T-09 tells instead.
     """
     member = silent.member
-    if member.leaving or _all_disconnected(group) or _joined_as_another(group, member) or _is_closed(group, member):
+    if member.leaving or group.coordinator_changes.is_lost(group) or _joined_as_another(group, member) or _is_closed(group, member):
         return None
     if _asks_to_come_back(group, member):
         return None
@@ -223,9 +217,9 @@ def _joined_as_another(group: ClassicGroup, member: Member) -> bool:
 
     It does so on the same connection; if that was lost with the coordinator, on another one.
     """
-    changes = group.coordinator_changes
-    lost = changes.lost if changes.lost is not None and (changes.lost.searching or changes.lost_with_others(group)) else None
-    lost_ids = lost.members if lost is not None and member.id in lost.members else None
+    lost = group.coordinator_changes.lost
+    together = lost is not None and (lost.searching or len(lost.members) > 1 or group.coordinator_changes.lost_with_others(group))
+    lost_ids = lost.members if lost is not None and together and member.id in lost.members else None
     client = member.actor.named
     return any(
         other.actor.connection == member.actor.connection
@@ -292,7 +286,7 @@ def _session_us(group: ClassicGroup | EpochGroupData, member: Member | EpochMemb
     return (member.session_timeout_ms or 0) * 1_000 if member is not None else 0
 
 
-@rule("slow coordinator", WARNING, HEURISTIC, BROKER, suppressed_by=("C-01", "C-04", "C-05", "C-06", "C-13"))
+@rule("slow coordinator", WARNING, HEURISTIC, BROKER, suppressed_by=("C-01", "C-04", "C-05", "C-06", "C-13", "C-14"))
 def T_06(group: ClassicGroup | EpochGroupData, slow: Slow) -> Breach | None:
     """The coordinator answers so slowly that sessions are about to run out.
 
@@ -387,7 +381,12 @@ def _dead_since(group: ClassicGroup, member: Member) -> int | None:
     """
     if _hung_up_with_all(group, member) or looks_for_coordinator(group, member):
         return None
-    if _all_disconnected(group) or not member.present or member.instance_id is not None or member.abandoned_request is not None:
+    if (
+        group.coordinator_changes.is_lost(group)
+        or not member.present
+        or member.instance_id is not None
+        or member.abandoned_request is not None
+    ):
         return None
     return hung_up_since(group, member)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from coordinator_model.finding import BROKER, CONFIRMED, ERROR, HEURISTIC
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -12,11 +11,10 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import Exchange, Generation
 from coordinator_model.rules.base import Breach, Due, Matter, asker_text, timer_rule, who
+from coordinator_model.rules.coordinators import HANGS_US
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.wording import a_or_an, seconds
-
-_HANGS_US: Final = 30_000_000
 
 
 def _patience_us(group: ClassicGroup) -> int:
@@ -25,7 +23,7 @@ def _patience_us(group: ClassicGroup) -> int:
     return write_ms * 1_000 + group.settings.slack_us(write_ms)
 
 
-@timer_rule("unanswered request", ERROR, HEURISTIC, BROKER, matter=Matter.REQUEST, suppressed_by=("C-05", "C-13"))
+@timer_rule("unanswered request", ERROR, HEURISTIC, BROKER, matter=Matter.REQUEST, suppressed_by=("C-05", "C-13", "C-14"))
 def C_01(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """The coordinator hangs: a request that is answered at once gets no answer, and its client waits until it times out.
 
@@ -46,14 +44,14 @@ def C_01(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         line = group.connections.get(connection)
         begun_us = line.last_response_us if waiting.queued_behind and line is not None else 0
         since_us = max(waiting.inv_us, begun_us, group.coordinator_changes.throttled_until_us)
-        yield Due(since_us + _HANGS_US, waiting.member_id or connection, ERROR, _hangs(group, waiting))
+        yield Due(since_us + HANGS_US, waiting.member_id or connection, ERROR, _hangs(group, waiting))
 
 
 def _hangs(group: ClassicGroup | EpochGroupData, waiting: Exchange) -> Callable[[], Breach]:
     return lambda: Breach.of_sender(
         waiting,
         f"The broker {waiting.broker} has not answered {a_or_an(API_NAMES[waiting.api_key])} of {asker_text(waiting)} in group "
-        f"{group.name} for {seconds(_HANGS_US)}, and the connection is open.",
+        f"{group.name} for {seconds(HANGS_US)}, and the connection is open.",
         f"no answer to {a_or_an(API_NAMES[waiting.api_key])}, which is answered at once",
         (request_evidence(waiting),),
         subject=waiting.member_id or waiting.actor.connection,

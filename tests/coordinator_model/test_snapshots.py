@@ -277,7 +277,7 @@ KNOWN_TO_FORMAT_1 = {
     "coordinators": ("CompletingRebalance", 7, 2, 2, 3),
     "disconnected": ("Stable", 5, 1, 2, 1),
     "doubtful": ("PreparingRebalance", 3, 1, 2, 0),
-    "lost": ("Unknown", None, 1, 0, 1),
+    "lost": ("Unknown", None, 1, 0, 0),
     "members": ("PreparingRebalance", 7, 1, 2, 9),
     "mixed": ("PreparingRebalance", 5, 1, 2, 4),
     "offsets": ("Stable", 3, 1, 2, 2),

@@ -225,12 +225,10 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
             if resumed_us <= abandoned_request.at_us:
                 return None
             since_us = max(since_us, resumed_us)
-        lost = self.coordinator_changes.lost
-        if lost is not None and member.id in lost.members:
-            if not lost.returned_us and lost.searching:
-                return None  # no coordinator could receive its Heartbeat
-            since_us = max(since_us, lost.returned_us)  # the coordinator then restarts all sessions
-        since_us = max(since_us, self.coverage.since_us)
+        watched_us = self.coordinator_changes.watches_since_us(self, member)
+        if watched_us is None:
+            return None
+        since_us = max(since_us, watched_us, self.coverage.since_us)
         settings = self.settings
         return since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + settings.clock_skew_us
 

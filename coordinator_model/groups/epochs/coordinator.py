@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from coordinator_model.groups.coordinator_losses import NEVER_WAITS
 from coordinator_model.groups.coordinator_records import are_one
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.kinds import KIND_BY_API
 from coordinator_model.groups.events import SLOW_US, Slow
 from coordinator_model.groups.records import Exchange
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import COMMITS, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
+from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, SYNC_GROUP
 
-_NEVER_WAITS: Final = KIND_BY_API.keys() | {HEARTBEAT, LEAVE_GROUP}
-_ACTS: Final = _NEVER_WAITS | COMMITS | {JOIN_GROUP, SYNC_GROUP}
+_ACTS: Final = NEVER_WAITS | COMMITS | {JOIN_GROUP, SYNC_GROUP}
 
 
 def stands_out(exchange: Exchange, body: Any) -> bool:
@@ -52,6 +51,6 @@ def _takes_over(group: EpochGroupData, exchange: Exchange) -> bool:
 def _slow(exchange: Exchange) -> tuple[Event, ...]:
     """Return an event if an answer was slow that nothing has to be waited for."""
     took_us = exchange.res_us - exchange.inv_us
-    if took_us <= SLOW_US or exchange.queued_behind or exchange.api_key not in _NEVER_WAITS:
+    if took_us <= SLOW_US or exchange.queued_behind or exchange.api_key not in NEVER_WAITS:
         return NOTHING
     return (Slow(exchange, took_us, 1),)

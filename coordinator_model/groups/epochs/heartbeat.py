@@ -155,7 +155,7 @@ def is_unchanged_response(group: EpochGroupData, exchange: Exchange, member: Epo
         and body.member_epoch == member.epoch
         and is_keep_alive(exchange, member)
         and not (member.pending or member.statuses or member.refusals or member.reloaded)
-        and not (group.doubles or group.status_streaks or group.assignor_failures)
+        and not (group.doubles or group.status_streaks or group.assignor_failures or group.coordinator_changes.watches_answers)
         and exchange.actor == member.actor
         and (body.heartbeat_interval_ms == member.interval_ms or not body.heartbeat_interval_ms)
         and _waits(group, member) == bool(member.empty_since_us)

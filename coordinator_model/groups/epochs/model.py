@@ -176,9 +176,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
                 member.heartbeat_us = 0
         self.connections.pop(connection, None)
         if not any(member.accepted_us and member.actor.connection in self.connections for member in self.members.values()):
-            stay = (member for member in self.present_members() if not member.leaving)
-            sessions_ms = {member.id: self.shortest_session_ms(member) for member in stay}
-            self.coordinator_changes.on_no_connection(self, at_us, sessions_ms)
+            self.coordinator_changes.on_no_connection(self, at_us, self.sessions_ms())
         self.last_record_us = max(self.last_record_us, at_us)
         self.note_state(at_us)
 
@@ -189,9 +187,10 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
     # ------------------------------------------------------------------------------------------------ time
 
     def session_end_us(self, member: EpochMember) -> int | None:
-        if not self._may_expire(member):
+        watched_us = self.coordinator_changes.watches_since_us(self, member)
+        if watched_us is None or not self._may_expire(member):
             return None
-        since_us = max(member.last_frame_us, member.accepted_us, self.coverage.since_us)
+        since_us = max(member.last_frame_us, member.accepted_us, watched_us, self.coverage.since_us)
         # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.
         timeout_ms = self.shortest_session_ms(member) if member.removed == Removed.AWAY else self.longest_session_ms(member)
         return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_us
@@ -201,6 +200,9 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         if member is None or not member.present or member.last_frame_us >= at_us:
             return NOTHING
         return self.end_session(member, at_us)
+
+    def sessions_ms(self) -> dict[str, int]:
+        return {member.id: self.shortest_session_ms(member) for member in self.present_members() if not member.leaving}
 
     def awaiting(self) -> set[str]:
         asked = (self.members.get(waiting.member_id) for waiting in self.open.values())

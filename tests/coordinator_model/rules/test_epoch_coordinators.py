@@ -188,7 +188,7 @@ def test_C_14_warns_once_of_a_group_with_epochs_that_lost_its_coordinator(*, res
     finding = talk.the("C-14")
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.BROKER)
     assert finding.summary == (
-        "Group g has had no coordinator for more than 22.5 s, since it lost 1: its 2 members cannot heartbeat, commit or rejoin; "
+        "Group g has had no coordinator for more than 22.5 s, since it lost 1 at 22:13:50: its 2 members cannot heartbeat, commit or rejoin; "
         "2 clients ask for a coordinator."
     )
     again = [client.reconnected("2") for client in clients]
@@ -196,7 +196,7 @@ def test_C_14_warns_once_of_a_group_with_epochs_that_lost_its_coordinator(*, res
     assert talk.rules() == ["C-14"]
     assert talk.the("C-14").status is Status.RESOLVED
     assert talk.the("C-14").summary == (
-        "Group g had no coordinator for 40.1 s after it lost 1; 2 answers now, and 2 of its 2 members are back."
+        "Group g had no coordinator for 40.1 s after it lost 1 at 22:13:50; 2 answers now, and 2 of its 2 members are back."
     )
 
 

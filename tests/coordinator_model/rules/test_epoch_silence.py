@@ -360,7 +360,7 @@ def test_a_pause_without_a_hole_is_learned_as_a_longer_session() -> None:
 
 
 def test_an_epoch_that_rose_in_a_hole_is_nobodys_silence() -> None:
-    """b goes on after the hole, and was called silent because its last heartbeat before it is a session old."""
+    """Member b goes on after the hole, and was called silent because its last heartbeat before it is a session old."""
     talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))

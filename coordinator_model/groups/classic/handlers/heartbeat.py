@@ -67,8 +67,7 @@ def is_unchanged_response(group: ClassicGroup, exchange: Exchange, member: Membe
         and member.rejoin_asked_us is None
         and not (member.leaving or (newest is not None and newest.rejoin_asked) or group.member_identity.alert)
         and group.state in _SERVED
-        and not group.coordinator_changes.is_away
-        and not group.effects.unanswered
+        and not (group.coordinator_changes.watches_answers or group.effects.unanswered)
         and not (exchange.silence_us or body.throttle_time_ms)
         and exchange.res_us - exchange.inv_us <= SLOW_US
     )

@@ -1,0 +1,193 @@
+"""The loss of a group's coordinator: all connections ended, or all answers, and no single client explains it.
+
+A connection that ends shows neither who ended it nor why. Several that end at once, of clients that know nothing of each other, are the
+broker's, or those of all its clients; only who goes on afterwards shows which. *A coordinator that is gone ends no session*: it restarts
+them all when it is back, with the members that it loads. So nothing falls due for a member in the meantime, and nobody is to blame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from coordinator_model.groups.coordinator_records import (
+    LostCoordinator,
+    are_one,
+    is_coordinator,
+    lost_together,
+    note_lost,
+)
+from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.group import Group
+from coordinator_model.groups.records import TOGETHER_US, AnyMember, Exchange
+from coordinator_model.stored import Stored
+from coordinator_model.wire.constants import (
+    CONSUMER_GROUP_HEARTBEAT,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    LEAVE_GROUP,
+    SHARE_GROUP_HEARTBEAT,
+    STREAMS_GROUP_HEARTBEAT,
+)
+
+NEVER_WAITS: Final = frozenset({HEARTBEAT, LEAVE_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
+"""Requests of members that wait for nobody, at most for a write."""
+
+
+class CoordinatorLoss(Stored):
+    """Whether one group has its coordinator, as far as frames show it."""
+
+    named: tuple[str, ...] = ()  #: node id and address of the last FindCoordinator response
+    throttled_until_us: int = 0
+    lost: LostCoordinator | None = None  #: the latest
+
+    def on_no_connection(self, group: Group[Any], at_us: int, sessions_ms: Mapping[str, int]) -> None:
+        """Process the end of the last connection of a member.
+
+        :param sessions_ms: member id → session timeout, of those that have not asked to leave.
+        """
+        lost = self.lost
+        if self.is_away or not sessions_ms:
+            return
+        if lost is not None and at_us <= lost.returned_us + TOGETHER_US and sessions_ms.keys() <= set(lost.members):
+            self.lost = lost._replace(returned_us=0, asked_us=0, accepted=False)  # its clients had given up before it answered
+        elif lost is None or any((group.members[id_].proven_us or 0) > lost.since_us for id_ in sessions_ms):
+            self._lose(group, at_us, sessions_ms)
+
+    def on_time(self, group: Group[Any], now_us: int, sessions_ms: Mapping[str, int]) -> None:
+        """Note that the coordinator has answered nobody in the group since it took a request that never waits, some seconds ago."""
+        if self.is_away or not sessions_ms:
+            return
+        unanswered = (
+            one
+            for one in group.open.values()
+            if one.api_key in NEVER_WAITS and one.gap_free and not one.queued_behind and is_coordinator(group, one.broker)
+        )
+        first = min(unanswered, key=lambda one: one.inv_us, default=None)
+        write_ms = group.settings.write_timeout_ms
+        patience_us = write_ms * 1_000 + group.settings.slack_us(write_ms)
+        if first is None or now_us < max(first.inv_us, self.throttled_until_us, group.coverage.since_us) + patience_us:
+            return
+        if all((member.proven_us or 0) < first.inv_us for member in group.members.values()):
+            self._lose(group, first.inv_us, sessions_ms, silent=first)
+
+    def _lose(self, group: Group[Any], since_us: int, sessions_ms: Mapping[str, int], *, silent: Exchange | None = None) -> None:
+        self.lost = LostCoordinator(
+            since_us,
+            group.broker,
+            tuple(sessions_ms),
+            min(sessions_ms.values()),
+            frames=() if silent is None else (request_evidence(silent),),
+            node_id=self.named[0] if self.named else "",
+            silent=silent is not None,
+        )
+        note_lost(group, since_us, len(sessions_ms))
+        group.changed = True
+
+    @property
+    def is_away(self) -> bool:
+        """True from the end of all connections until a broker accepts a client."""
+        return self.lost is not None and not self.lost.returned_us
+
+    @property
+    def is_sought(self) -> bool:
+        """True from the loss of the coordinator until one has accepted a client."""
+        return self.lost is not None and not self.lost.accepted
+
+    def returned(self, group: Group[Any], exchange: Exchange) -> None:
+        """Note that a broker accepted a client, or that the lost one names itself as coordinator."""
+        lost = self.lost
+        if lost is not None and not lost.accepted:
+            returned_us, asked_us = (lost.returned_us, lost.asked_us) if lost.returned_us else (exchange.res_us, exchange.inv_us)
+            accepted = exchange.api_key != FIND_COORDINATOR
+            self.lost = lost._replace(returned_us=returned_us, asked_us=asked_us, accepted=accepted)
+            group.changed = True
+
+    def denied(self, exchange: Exchange) -> None:
+        """Note that there is no coordinator yet, although FindCoordinator may have named one: a broker that starts does so."""
+        lost = self.lost
+        if lost is not None and not lost.accepted and exchange.inv_us > lost.since_us:
+            self.lost = lost._replace(denied_us=lost.denied_us or exchange.res_us, returned_us=0, asked_us=0)
+
+    def lost_with_others(self, group: Group[Any]) -> bool:
+        """Return True if several clients lost their connections to the coordinator at once, so that none need have crashed.
+
+        They are members of this group, or of others with the same coordinator, which answered nobody just afterwards.
+        """
+        lost = self.lost
+        if lost is None:
+            return False
+        together = lost_together(group, lost.broker, lost.since_us)
+        if together is not None and 0 < together.answered_us <= together.last_us + TOGETHER_US and not lost.denied_us:
+            return False
+        others = together is not None and (together.groups > 1 or together.newest != group.name)
+        serves = group.facts.answered_others_us(group.cluster, lost.broker, group.name) > lost.since_us + TOGETHER_US
+        return others or (len(lost.members) > 1 and not serves)
+
+    def is_lost(self, group: Group[Any]) -> bool:
+        """Return True from the loss of the coordinator until it accepts a client of the group, if not one client alone lost it."""
+        lost = self.lost
+        return lost is not None and not lost.returned_us and bool(lost.searching or self.lost_with_others(group))
+
+    def is_gone(self, group: Group[Any]) -> bool:
+        """Return True until the lost coordinator answers anybody: there may be none, so that no session ends."""
+        return self.lost is not None and self.is_lost(group) and (bool(self.lost.searching) or not self.answered_us(group))
+
+    def answered_us(self, group: Group[Any]) -> int:
+        """Return when the lost coordinator first answered anybody since, 0 if no such answer was captured."""
+        together = None if self.lost is None else lost_together(group, self.lost.broker, self.lost.since_us)
+        return 0 if together is None else together.answered_us
+
+    def watches_since_us(self, group: Group[Any], member: AnyMember) -> int | None:
+        """Return since when a coordinator certainly counts the session of a member, None while there may be none.
+
+        It restarts all sessions when it comes back.
+        """
+        lost = self.lost
+        if lost is None or member.id not in lost.members:
+            return 0
+        if self.is_gone(group):
+            return None
+        return lost.returned_us or self.answered_us(group)
+
+    def loaded_at(self, at_us: int) -> tuple[str, ...]:
+        """Return the ids of the members that a coordinator which has just come back waits for, as it has loaded them."""
+        lost = self.lost
+        if lost is None or not lost.denied_us or not lost.returned_us <= at_us <= lost.returned_us + lost.session_ms * 1_000:
+            return ()
+        return lost.members
+
+    def lost_with(self, group: Group[Any], member: AnyMember) -> bool:
+        """Return True if the member is one of the clients of :meth:`lost_with_others`."""
+        return self.lost is not None and member.id in self.lost.members and self.lost_with_others(group)
+
+    def searched(self, group: Group[Any], exchange: Exchange) -> None:
+        """Process a FindCoordinator of a client of the group, after all members lost their connections.
+
+        A live client sends it within a second or two. If none does for half a session timeout, the processes had ended, and a later
+        FindCoordinator is from a restarted one.
+        """
+        lost = self.lost
+        if lost is None or lost.returned_us or (not lost.searching and exchange.inv_us > lost.since_us + lost.session_ms * 500):
+            return
+        client = exchange.actor.named
+        members = (group.members[id_].actor for id_ in lost.members if id_ in group.members)
+        known = {actor.named for actor in members}
+        if client in known:
+            frame = request_evidence(exchange)
+            searching = lost.searching if client in lost.searching else (*lost.searching, client)
+            self.lost = lost._replace(searching=searching, frames=(*lost.frames[:1], frame))
+            group.changed = True
+
+    def found_again(self, group: Group[Any], exchange: Exchange) -> None:
+        """Process a FindCoordinator response of the broker that seems lost: if it names itself, it is there.
+
+        Some clients connect anew for each generation (kafka-go), and their JoinGroups may wait for a member that was killed.
+        """
+        lost = self.lost
+        if lost is None or exchange.inv_us <= lost.since_us or not exchange.error_codes <= {0}:
+            return
+        if not are_one(group, exchange.broker, lost.broker):
+            return
+        if exchange.broker in self.named or self.named[:1] == (lost.node_id,):
+            self.returned(group, exchange)
