@@ -54,6 +54,8 @@ def static_pause(group: ClassicGroup, replaced: Replaced) -> Breach | None:
         return None
     if not old.rebalance_timeout_ms or not old.joined_us or exchange.inv_us - old.joined_us < old.rebalance_timeout_ms * 1_000:
         return None
+    if group.coordinator_changes.lost_with(group, old):
+        return None  # it lost its coordinator with others, and polls as before
     least_us = _BEATS * (old.heartbeat_interval_us or USUAL_INTERVAL_US)
     if old.proven_us is None or exchange.inv_us - max(old.last_frame_us, old.proven_us) < least_us:
         return None  # it was at work until then, and gave its id up because no coordinator answered

@@ -21,7 +21,7 @@ from coordinator_model.rules.departures import how_it_went
 from coordinator_model.rules.held_back import WHEN_HELD_BACK, held_back
 from coordinator_model.rules.join_phase import RESTART_THE_BROKER, awaited_members, processed_since
 from coordinator_model.wire.constants import JOIN_GROUP
-from coordinator_model.wording import a_or_an, clock, seconds, some
+from coordinator_model.wording import a_or_an, clock, counted, seconds, some
 
 _NAMED = 3
 _ASKS_AGAIN_US = 5_000_000  #: a client whose connection ended asks again sooner, if it lives
@@ -121,7 +121,31 @@ def _outcome(group: ClassicGroup, member: Member) -> str:
     return "of which no frame was captured"
 
 
+_LOADED: Final = (
+    "Nothing for this time: the wait ends with these sessions. A shorter session timeout makes it shorter, and clients with a "
+    "group.instance.id take their places again at once. Find out why the coordinator was away."
+)
+
+
+def _loaded(group: ClassicGroup, missing: list[Member]) -> WaitedFor | None:
+    """Return that the coordinator was away, if all that it waits for lost it: it has loaded them, and knows of no other end of theirs."""
+    lost = group.coordinator_changes.lost
+    if lost is None or not lost.returned_us:
+        return None
+    if not all(group.coordinator_changes.lost_with(group, one) and not _connected(group, one) for one in missing):
+        return None
+    sessions_us = max(one.session_timeout_ms or 0 for one in missing) * 1_000
+    names = some([who(one) for one in missing], _NAMED, "; ", "; and ")
+    words = (
+        f"the sessions of {counted(len(missing), 'member')} to end, {seconds(sessions_us)} after the coordinator came back at "
+        f"{clock(lost.returned_us)}, which was away from {clock(lost.since_us)} on and has loaded them: {names}"
+    )
+    return WaitedFor(words, BROKER, action=_LOADED)
+
+
 def _awaited_to_join(group: ClassicGroup, idle: list[Idle], missing: list[Member], at_us: int) -> WaitedFor:
+    if missing and (loaded := _loaded(group, missing)) is not None:
+        return loaded
     if missing:
         held = held_back(group, at_us)
         missing = sorted(missing, key=lambda member: not member.last_frame)  # stable sort: members with captured frames first

@@ -9,7 +9,8 @@ from coordinator_model import events
 from coordinator_model.events import RECONCILING, GroupEvent, MemberEvent, RebalanceFinished, State
 from coordinator_model.finding import iso_utc
 from coordinator_model.groups import waits
-from coordinator_model.wording import counted
+from coordinator_model.groups.records import host_of
+from coordinator_model.wording import counted, plural
 from streaming.published.records import Json, RebalanceLag, duration, member_name, name_of, seconds
 
 if TYPE_CHECKING:
@@ -81,8 +82,17 @@ def _longest_wait(event: RebalanceFinished) -> tuple[str, str, int]:
     if not event.waited_for:
         return "", "", 0
     first = event.waited_for[0]
-    alike = [str(name_of(one)) for one in event.waited_for if one.why == first.why and one.waited_ms * 2 >= first.waited_ms]
-    return listed(alike), first.why, first.waited_ms
+    alike = [one for one in event.waited_for if one.why == first.why and one.waited_ms * 2 >= first.waited_ms]
+    names = listed([str(name_of(one)) for one in alike])
+    if first.why == events.NOT_REJOINED and all(has_new_id(event, one) for one in alike):
+        names = f"the old member {plural(len(alike), 'id')} of {names}"
+    return names, first.why, first.waited_ms
+
+
+def has_new_id(event: RebalanceFinished, gone: events.NamedMember) -> bool:
+    """Return True if the client of a member that is gone, or one of its name and host, joined in the rebalance as a new member."""
+    client = gone.client_id, host_of(gone.client_address or "")
+    return any(one.new and (one.client_id, host_of(one.client_address or "")) == client for one in event.members)
 
 
 def lag_facts(lag: Json | None) -> list[tuple[str, str]]:
@@ -190,13 +200,13 @@ def _event_text(event: GroupEvent, *, several: bool) -> str:
         case events.MemberDropped():
             return f"{was} removed: no JoinGroup came in time"
         case events.ConnectionClosed():
-            return "closed the connection without leaving"
+            return "lost its connection without leaving"
         case events.PhaseEnded():
             return f"The {event.phase} phase ended after {milliseconds(event.took_ms)}"
         case events.SightLost():
-            return f"The capture lost sight of the group{_because(event.reason)}"
+            return f"The members are not known from here on{_because(event.reason)}"
         case events.SightRegained():
-            return f"The capture sees the group again{_because(event.reason)}"
+            return f"The group is known again{_because(event.reason)}"
         case events.RebalanceFinished():
             return f"The rebalance is over after {milliseconds(event.took_ms)}{_because(event.ended)}"
         case _:

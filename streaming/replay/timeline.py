@@ -14,7 +14,7 @@ from coordinator_model import events
 from coordinator_model.finding import Finding, Status, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.wording import begin, counted
-from streaming.published.sentences import event_text, held_up, milliseconds, repeated
+from streaming.published.sentences import event_text, has_new_id, held_up, milliseconds, repeated
 from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
@@ -131,13 +131,16 @@ def _finished(event: events.RebalanceFinished) -> str:
     reached = f"{number_name(event.group_type)} {event.to_generation}, " if event.to_generation is not None else ""
     is_known = event.members or not event.source or event.ended == events.NO_MEMBERS  # lines of Kafka 2.0 name no members
     how_many = counted(len(event.members), "member") if is_known else "members that no line names"
+    anew = [one for one in event.never_came_back if has_new_id(event, one)]
+    never = [one for one in event.never_came_back if one not in anew]
     facts = [
         begin(f"{reached}{how_many}, after {milliseconds(event.took_ms)}"),
         "" if event.ended == events.SERVED else event.ended,
         _joined_in(event),
         held_up(event),
         events.PARTITIONS_ADDED if event.cause == events.PARTITIONS_ADDED else "",  # which was not known when it began
-        f"{_names(event.never_came_back)} never came back" if event.never_came_back else "",
+        f"{_names(anew)} came back under {'a new id' if len(anew) == 1 else 'new ids'}" if anew else "",
+        f"{_names(never)} never came back" if never else "",
         f"cost {event.cost_s:,.1f} member-seconds" if event.cost_s else "",
     ]
     return "; ".join(fact for fact in facts if fact)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 def awaited_in(group: GroupData, from_generation: int | None, began_us: int) -> dict[str, Awaited]:
     """Return without whom a join phase that began now does not end: the members of the generation before, and unused ids."""
     found = {id_: awaited_id(group, id_) for id_ in group.issued}
+    for id_ in group.coordinator_changes.loaded_at(began_us):
+        member = group.members.get(id_)
+        if member is not None and member.removed is None:
+            found[id_] = Awaited(Identity.of_member(member), NOT_REJOINED, began_us)
     before = next((known for known in reversed(group.generations) if known.generation == from_generation), None)
     if before is None or (before.roster is None and before is not group.newest_generation):
         return found

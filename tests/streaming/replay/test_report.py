@@ -96,7 +96,7 @@ def test_members_that_a_gap_made_unknown_are_neither_gone_nor_join_when_they_rej
     told.look()
     told.talk.gap()
     (line,) = told.look()
-    assert line.startswith("The capture lost sight of the group")
+    assert line.startswith("The members are not known from here on")
     told.talk.round([a, b], 4)
     text = "\n".join(told.look())
     assert "joined" not in text
