@@ -130,8 +130,15 @@ class CoordinatorLoss(Stored):
         return lost is not None and not lost.returned_us and bool(lost.searching or self.lost_with_others(group))
 
     def is_gone(self, group: Group[Any]) -> bool:
-        """Return True until the lost coordinator answers anybody: there may be none, so that no session ends."""
-        return self.lost is not None and self.is_lost(group) and (bool(self.lost.searching) or not self.answered_us(group))
+        """Return True until the lost coordinator answers anybody, if clients ask for one or several groups lost it: no session ends.
+
+        The members of one group alone may have been stopped together.
+        """
+        if self.lost is None or not self.is_lost(group):
+            return False
+        together = lost_together(group, self.lost.broker, self.lost.since_us)
+        several = together is not None and together.groups > 1
+        return bool(self.lost.searching) or ((self.lost.silent or several) and not self.answered_us(group))
 
     def answered_us(self, group: Group[Any]) -> int:
         """Return when the lost coordinator first answered anybody since, 0 if no such answer was captured."""

@@ -183,10 +183,16 @@ def test_sessions_run_again_once_the_broker_answers_another_group(talk: Conversa
 
 def test_R_18_says_that_the_coordinator_waits_for_the_members_that_it_has_loaded(talk: Conversation) -> None:
     """Two clients came back under new ids after a restart; it was laid to group.initial.rebalance.delay.ms."""
+    talk.group = "h"
+    talk.round([other := talk.client("c")], 1)
+    talk.group = "g"
     clients = patient(talk, "a", "b")
     lost_us = talk.now_us
     for client in clients:
         talk.close(client)
+    talk.group = "h"
+    talk.close(other)
+    talk.group = "g"
     talk.wait(60_000)
     asked = [replacement(talk, client.name) for client in clients]
     back_us = lost_us + 60_000_000
