@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-from coordinator_model.events import State
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.group import GroupModel
@@ -81,7 +80,7 @@ def timers_for(group: GroupModel[Any]) -> tuple[TimerRule, ...]:
         return EPOCH_TIMERS
     assignments, over = group.assignments, group.rebalances.over
     recurrences = group.recurring.is_any or len(over) + 1 >= GENERATIONS or (bool(over) and over[-1].is_no_op)
-    requests = bool(group.open) or group.state is State.PREPARING  # in which a client may have hung up, and ask again
+    requests = bool(group.open) or group.rebalances.is_joining  # in which a client may have hung up, and ask again
     plans = bool(assignments.flaws or assignments.suspects)
     return _BY_MATTER[requests, plans, recurrences, bool(group.arrivals.clients)]
 

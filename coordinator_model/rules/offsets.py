@@ -73,7 +73,7 @@ def _commits_pass(group: ClassicGroup | EpochGroupData, member_id: str) -> bool:
     ERROR,
     HEURISTIC,
     CLIENT,
-    suppressed_by=("C-05", "C-13", "C-04", "G-01", "M-01", "S-01", "S-02"),
+    suppressed_by=("C-05", "C-13", "C-04", "E-20", "G-01", "M-01", "S-01", "S-02"),
     over=_commits_pass,
     also=(commits_refused,),
 )

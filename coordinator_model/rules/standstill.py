@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
-from coordinator_model.events import State
 from coordinator_model.finding import BROKER, CLIENT, CONFIG, CONFIRMED, HEURISTIC, WARNING, Blame, Certainty, Evidence
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import hung_up_since
@@ -72,7 +71,7 @@ def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
             found.append(Idle(since_us, request_evidence(waiting), had_some=False))
         else:
             found.append(Idle(member.idle_since_us, request_evidence(waiting), had_some=member.in_sync is not None))
-    for member in group.present_members() if group.state is State.PREPARING else ():
+    for member in group.present_members() if group.rebalances.is_joining else ():
         given_up = member.abandoned_request
         if (
             given_up is not None

@@ -148,11 +148,11 @@ def test_E_10_allows_a_client_to_find_the_protocol_switched_off() -> None:
     assert talk.rules() == []
 
 
-# ---------------------------------------------------------------------------------------------------- E-11, O-01
+# ---------------------------------------------------------------------------------------------------- E-11
 
 
-@pytest.mark.parametrize(("error", "rule"), [(113, "E-11"), (25, "O-01")])
-def test_commits_that_stay_refused_are_found(error: int, rule: str) -> None:
+def commits_stay_refused(error: int, rule: str) -> Epochs:
+    """Return a conversation in which a finding of the rule opens, and a commit that is accepted ends it."""
     talk = Epochs()
     a = alone(talk, 4)
     for _ in range(4):
@@ -160,20 +160,27 @@ def test_commits_that_stay_refused_are_found(error: int, rule: str) -> None:
         talk.commits(a, error, epoch=3)
         talk.wait(4_500)
     talk.settle()
-    finding = talk.the(rule)
-    assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.CLIENT)
+    assert talk.the(rule).severity is Severity.ERROR
     talk.commits(a)
     talk.wait(1_500)
-    assert talk.the(rule).status is Status.RESOLVED
-    assert talk.rules() == [rule]
+    return talk
 
 
 def test_E_11_fires_when_commits_stay_at_a_stale_epoch() -> None:
-    test_commits_that_stay_refused_are_found(113, "E-11")
+    finding = commits_stay_refused(113, "E-11").the("E-11")
+    assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.CLIENT)
 
 
 def test_E_11_is_resolved_by_a_commit_that_is_accepted() -> None:
-    test_commits_that_stay_refused_are_found(113, "E-11")
+    talk = commits_stay_refused(113, "E-11")
+    assert talk.the("E-11").status is Status.RESOLVED
+    assert talk.rules() == ["E-11"]
+
+
+def test_O_01_does_not_blame_a_healthy_member_whose_commits_the_broker_refuses() -> None:
+    talk = commits_stay_refused(25, "E-20")
+    assert talk.the("E-20").blame is Blame.BROKER
+    assert talk.rules() == ["E-20"]
 
 
 def test_E_11_ignores_a_burst_and_one_refusal_for_each_epoch() -> None:

@@ -55,7 +55,7 @@ def test_R_01_and_R_18_blame_the_broker_that_keeps_the_missing_member_waiting(ta
         assert "Look at the broker" in finding.action
 
 
-def test_R_01_and_R_18_name_the_member_again_that_is_answered(talk: Conversation) -> None:
+def test_R_18_names_the_member_again_that_is_answered(talk: Conversation) -> None:
     a, b = settled_for_long(talk)
     asked = ask_heartbeat(talk, b)
     talk.ask_join(a, session_timeout_ms=60_000)

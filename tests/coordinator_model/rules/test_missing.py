@@ -139,12 +139,13 @@ def test_T_13_is_quiet_at_a_number_of_members_that_is_usual(talk: Conversation) 
         arrives(talk, c, clients, generation := generation + 1)
         clients.append(c)
         live(talk, clients, 70)
-    before = len(missing(talk))
+    before = [finding.status for finding in missing(talk)]
+    assert before == 3 * [Status.OPEN, Status.RESOLVED]
     c = clients.pop()
     talk.close(c)
     dies(talk, clients, generation + 1)
     live(talk, clients, 100)
-    assert len(missing(talk)) == before
+    assert [finding.status for finding in missing(talk)] == before
 
 
 def test_T_13_is_quiet_about_a_member_that_was_there_for_seconds(talk: Conversation) -> None:
