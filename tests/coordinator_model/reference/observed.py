@@ -8,6 +8,7 @@ from coordinator_model import wire
 from coordinator_model.groups.protocol.classic import Condition, Generation, Sender
 from coordinator_model.groups.protocol.table import Effect, Moment
 from coordinator_model.groups.responses import error_codes
+from coordinator_model.wire.constants import COORDINATOR_NOT_AVAILABLE
 from tests.coordinator_model.reference.coordinator import Coordinator, Group, Member
 from tests.coordinator_model.reference.world import Asked, Connection, Reply
 
@@ -68,6 +69,8 @@ class ObservedCoordinator(Coordinator):
             return
         self._held.append(reply)
         asked = reply.asked
+        if self.error_of(asked.api_key, body) == COORDINATOR_NOT_AVAILABLE:
+            return  # what is not replicated in time is answered by the runtime, and not by the group
         moment = Moment(
             held=True,
             phase=self._phase(),
