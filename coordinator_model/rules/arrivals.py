@@ -29,6 +29,9 @@ _NEVER_JOINS_US: Final = 60_000_000
 _REPEATED: Final = 3
 _READ_US: Final = 10_000_000  #: for which reads of offsets are refused
 _NAMED: Final = 3  #: clients and topics that a sentence names
+_REPEATS: Final = re.compile(r"[*+?{]")
+_REPEATS_TRIED: Final = 2  #: of a pattern: with more, a match may take Python more steps than the cube of a name's length
+_REPEATED_GROUP: Final = re.compile(r"\)[*+?{]")
 
 Group = ClassicGroup | EpochGroupData
 
@@ -240,8 +243,11 @@ def _cause_of(group: Group, idle: _Idle) -> _Cause | None:
 def _pattern_matches_nothing(group: EpochGroupData, pattern: str) -> _Cause | None:
     """Return the cause if the pattern matches no whole name of a topic: the coordinator assigns everything that it matches.
 
-    Brokers take RE2, of which most is Python's syntax.
+    Brokers take RE2, of which most is Python's syntax. RE2 takes linear time and Python does not, so a pattern that could take long is not
+    tried: it comes from the wire.
     """
+    if len(_REPEATS.findall(pattern)) > _REPEATS_TRIED or _REPEATED_GROUP.search(pattern):
+        return None
     names = group.facts.topic_names(group.cluster)
     try:
         compiled = re.compile(pattern)

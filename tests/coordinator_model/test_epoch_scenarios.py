@@ -350,11 +350,11 @@ def test_a_pattern_is_resolved_later_and_changed(talk: Epochs) -> None:
     assert talk.group_json()["rebalances"]["topics, a pattern or the configuration changed"] == 1
 
 
-def test_a_pattern_without_rights_gets_nothing_for_ever(talk: Epochs) -> None:
+def test_a_pattern_without_rights_gets_nothing_for_ever_and_is_named(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 1, {}, subscribed_topic_names=None, subscribed_topic_regex="foo.*")
     talk.live([a], 600)
-    silent(talk)
+    silent(talk, "A-15")
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(11, 113), (10, 0), (7, 0), (6, 113)])

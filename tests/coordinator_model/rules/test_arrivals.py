@@ -320,6 +320,13 @@ def test_A_15_warns_of_a_pattern_by_which_nobody_gets_anything_where_no_topic_is
     assert "no name of a topic matches its pattern ^orders- as a whole" in talk.the("A-15").summary
 
 
+@pytest.mark.parametrize("pattern", ["(o+)+x", ".*.*.*x"])
+def test_A_15_ignores_a_pattern_that_could_take_long(pattern: str) -> None:
+    talk = Epochs()
+    talk.live(matching(talk, pattern), 25)
+    assert talk.rules() == []
+
+
 def test_A_15_ignores_a_pattern_that_matches_or_of_which_another_member_has_partitions() -> None:
     talk = Epochs()
     talk.topics(**{"orders-eu": 3})
