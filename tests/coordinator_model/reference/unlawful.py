@@ -214,8 +214,16 @@ class ValidRefused(Unlawful):
         return replace(body, error_code=22)
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
-        """The generation was proven before and, by a success asked after the refusal, was still the same later."""
-        before = any(one.answer.generation_id == act.generation and one.answered_us < act.asked_us for one in joins(seen))
+        """The generation was written before and, by a success asked after the refusal, was still the same later.
+
+        One that is not written is lost with a load that no frame shows, and given again.
+        """
+        before = any(
+            isinstance(one.answer, wire.SyncGroupResponse)
+            and (one.error, one.generation) == (0, act.generation)
+            and one.answered_us < act.asked_us
+            for one in seen
+        )
         after = any(one.asked_us > act.answered_us and not one.queued_behind and self._proves(one, act.generation) for one in seen)
         return before and after
 
