@@ -210,7 +210,7 @@ class Sessions(Stored):
         instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
         if instance is not None and instance.replacements and not instance.settled_us:
             return NOTHING  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
-        if any(group.possible(exchange, newest.proven_us)):
+        if any(effect.since_us >= newest.proven_us or effect.lost_us for effect in group.possible(exchange, newest.proven_us)):
             return NOTHING  # a join phase may have come and gone
         roster = [group.members.get(id_) for id_ in newest.roster]
         if not all(other is not None and other.last_frame for other in roster):
