@@ -239,6 +239,11 @@ class Recorder(Stored):
     over: tuple[Rebalance, ...] = ()  #: of a classic group the latest that are over and led to a generation, oldest first
 
     @property
+    def is_joining(self) -> bool:
+        """True while the members of a classic group are waited for: the generation is not made yet."""
+        return self.current is not None and self.current.generation is None
+
+    @property
     def completed(self) -> tuple[Rebalance, ...]:
         """Return the latest rebalances with a generation that interrupted members, oldest first; the last may not be over."""
         current = self.current

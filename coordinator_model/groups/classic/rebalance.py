@@ -89,11 +89,6 @@ class ClassicRebalances(Recorder):
     unheld: tuple[tuple[str, int, int], ...] = ()  #: topic, partition and since when the time without a holder is not counted
     closings: tuple[tuple[int, str], ...] = ()  #: (time, client id) of connections that ended lately
 
-    @property
-    def is_joining(self) -> bool:
-        """True while members are waited for: the generation is not made yet."""
-        return self.current is not None and self.current.generation is None
-
     # ------------------------------------------------------------------------------------------------ frames
 
     def on_request(self, group: GroupData, exchange: Exchange, history: RebalanceHistory) -> None:
