@@ -7,13 +7,13 @@ parsing of groups to the scrape.
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from streaming.background import Background
 from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.topics import SILENT_LOGGER
@@ -21,7 +21,6 @@ from streaming.metrics.metrics_state import FINDINGS, GROUPS, STATUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from streaming.config.settings import MonitorConfig
     from streaming.kafka.topics import Mirror
@@ -36,13 +35,15 @@ _RETRY_S: Final = 5.0
 _log: Final = logging.getLogger(__name__)
 
 
-class MetricsFeed:
+class MetricsFeed(Background):
     """Reads the result topics while the context lasts.
 
     :param metrics_state: the state that it fills.
     :param vitals: notes whether Kafka answers.
     :param tell: called with a sentence when Kafka or a topic cannot be read.
     """
+
+    ends_within_s = None
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class MetricsFeed:
         *,
         tell: Callable[[str], None] = lambda _sentence: None,
     ) -> None:
+        super().__init__("metrics")
         self._config = config
         self._mirror = mirror
         self._metrics_state = metrics_state
@@ -61,21 +63,11 @@ class MetricsFeed:
         self._tell = tell
         self._said = ""
         self._reader: CompactedReader | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
     @property
     def refused(self) -> str | None:
         """Why Kafka refuses the reader's credentials; None while it accepts them."""
         return None if self._reader is None else self._reader.refused
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
         while not self._stop.is_set():

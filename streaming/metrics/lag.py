@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from streaming.background import Background
 from streaming.errors import SetupError
 from streaming.kafka.clients import LastingProducer, Queued
 from streaming.kafka.compacted import CompactedReader
@@ -29,7 +29,6 @@ from streaming.published.records import lag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
 
     from streaming.config.settings import MonitorConfig
     from streaming.metrics.metrics_state import Lags, MetricsState
@@ -37,12 +36,11 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 100
 """Groups whose offsets are asked for at once: each is a request of its own."""
 
-_ENDS_WITHIN_S: Final = 5.0
 
 _log: Final = logging.getLogger(__name__)
 
 
-class LagWatch:
+class LagWatch(Background):
     """Asks every ``lag.every_s`` seconds while the context lasts, for the groups that have series of their own, and publishes the answers.
 
     :param metrics_state: where the groups come from and the lag goes to.
@@ -52,21 +50,12 @@ class LagWatch:
     def __init__(
         self, config: MonitorConfig, metrics_state: MetricsState, *, tell: Callable[[str], None] = lambda _sentence: None
     ) -> None:
+        super().__init__("lag")
         self._config = config
         self._metrics_state = metrics_state
         self._tell = tell
         self._is_answered = True
         self._history = LagHistory(config.lag.max_partitions)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stop.set()
-        self._thread.join(_ENDS_WITHIN_S)  # an answer that does not come must not hold up the end
 
     def _run(self) -> None:
         settings, kafka = self._config.lag, self._config.kafka

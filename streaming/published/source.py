@@ -6,12 +6,12 @@ Topics may be missing, refused or out of reach for a while, and the page must sa
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException, TopicPartition
 
+from streaming.background import Background
 from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader, TopicError
 from streaming.kafka.watermarks import bounds_of
@@ -20,7 +20,6 @@ from streaming.published.taking import Taker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from streaming.kafka.record import Record
     from streaming.published.page_state import PageState
@@ -88,28 +87,19 @@ def read_topics(state: PageState, properties: Callable[[], Mapping[str, Any]], n
     state.read_to_the_end()
 
 
-class TopicsSource:
+class TopicsSource(Background):
     """Follows the result topics in a thread; a context manager.
 
     :param properties: returns librdkafka's properties.
     """
 
     def __init__(self, state: PageState, properties: Callable[[], Mapping[str, Any]], names: TopicNames) -> None:
+        super().__init__("topics")
         self._state = state
         self._properties = properties
         self._names = names
         self._taker = Taker(state, names)
         self._look_at_s = 0.0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="topics", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stop.set()
-        self._thread.join(5.0)
 
     def _run(self) -> None:
         while not self._stop.is_set():

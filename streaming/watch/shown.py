@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wording import counted
+from streaming.background import Background
 from streaming.published.taking import Taker, TopicNames
 from streaming.terminal.live_view import Remark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
     from streaming.engine.handover import LocalFeed
     from streaming.engine.results import Outputs
@@ -25,22 +24,13 @@ if TYPE_CHECKING:
 _WAIT_S: Final = 0.25
 
 
-class FeedThread:
+class FeedThread(Background):
     """Gives what a feed brings to somebody, in a thread; a context manager, whose end takes what is left."""
 
     def __init__(self, feed: LocalFeed, take: Callable[[list[Record]], None], name: str) -> None:
+        super().__init__(name)
         self._feed = feed
         self._take = take
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stop.set()
-        self._thread.join(5.0)
 
     def _run(self) -> None:
         while not self._stop.is_set():
