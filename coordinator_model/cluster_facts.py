@@ -147,8 +147,6 @@ class ClusterFacts(Stored):
     _missing: dict[tuple[str, str | None, str], tuple[str, ...]] = {}  #: by cluster and client
     _failed: dict[tuple[str, str, str], FailedConnections] = {}  #: by cluster, address of a broker and host of the client
     _ends_captured: dict[tuple[str, str], bool] = {}  #: (cluster, broker) → whether the end of a connection is captured
-    _answered: dict[tuple[str, str], tuple[int, str, int]] = {}
-    #: by cluster and broker: when it last answered, a client of which group, and when last one of another group; 0 if never
 
     def connections_failed(self, record: MirrorRecord, failed: Unreached) -> None:
         """Take over that connections to a broker's address failed since the last such record of that host."""
@@ -163,17 +161,6 @@ class ClusterFacts(Stored):
     def failed_connections(self, cluster: str, address: str, client_address: str) -> FailedConnections | None:
         """Return the connections of a host to an address that failed, None if none is known."""
         return self._failed.get((cluster, address, host_of(client_address)))
-
-    def answered(self, cluster: str, broker: str, group: str, at_us: int) -> None:
-        """Take note of an answer of a broker to a client of a group."""
-        before_us, last, other_us = self._answered.get((cluster, broker), (0, group, 0))
-        self._answered[cluster, broker] = at_us, group, other_us if last == group else before_us
-        _limit(self._answered, ADDRESSES_KEPT)
-
-    def answered_others_us(self, cluster: str, broker: str, group: str) -> int:
-        """Return when a broker last answered a client of another group, 0 if it never did."""
-        at_us, last, other_us = self._answered.get((cluster, broker), (0, "", 0))
-        return other_us if last == group else at_us
 
     def saw_versions(self, cluster: str, broker: str, frame: bytes, api_version: int) -> None:
         """Take over what an ApiVersions response shows. The newest counts: the broker may have been replaced by an older one."""

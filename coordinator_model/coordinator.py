@@ -354,8 +354,6 @@ class Coordinator:
             events = group.request(record, body)
         else:
             events = group.response(record, body, correlation_id)
-            if len(self.groups) > 1:
-                self._facts.answered(record.cluster, record.broker, group_id, record.at_us)
             if getattr(body, "error_code", 0) == COORDINATOR_LOAD_IN_PROGRESS:
                 self._loading[record.cluster, record.broker] = record.at_us
         if events:

@@ -121,8 +121,7 @@ class CoordinatorLoss(Stored):
         if together is not None and 0 < together.answered_us <= together.last_us + TOGETHER_US and not lost.denied_us:
             return False
         others = together is not None and (together.groups > 1 or together.newest != group.name)
-        serves = group.facts.answered_others_us(group.cluster, lost.broker, group.name) > lost.since_us + TOGETHER_US
-        return others or (len(lost.members) > 1 and not serves)
+        return others or (len(lost.members) > 1 and not self.answered_us(group))
 
     def is_lost(self, group: Group[Any]) -> bool:
         """Return True from the loss of the coordinator until it accepts a client of the group, if not one client alone lost it."""
