@@ -1,4 +1,4 @@
-"""Records of a mirror partition into its model, whoever reads them: Spark's workers, ``replay`` and ``watch``.
+"""Records of a mirror partition into its model, read by Spark's workers, ``replay`` and ``watch``.
 
 One bad record must not stop the query, nor every restart of it. Whatever a record makes the model raise is set aside with the record,
 counted, and said; the next one is handed in.

@@ -1,4 +1,4 @@
-"""A dead notifier sends nothing, and whoever reads only what it sends cannot know that (rule V-12).
+"""A dead notifier sends nothing, and a reader of nothing but what it sends cannot know that (rule V-12).
 
 Each notifier gives a sign of life every few seconds, with its host as name. One that gives none any more is missed.
 """

@@ -171,7 +171,7 @@ class ClassicGroup(GroupData):
     def begin_life(self) -> None:
         """Note that the group had ended, and has begun again with the join phase that is over: no frame of it is missing.
 
-        What it committed stays known: the coordinator may have dropped that with it, which whoever reads it has to be told.
+        What it committed stays known: the coordinator may have dropped that with it, which its readers need to know.
         """
         self.incarnation += 1
         self.generations.clear()

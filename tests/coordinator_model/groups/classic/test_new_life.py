@@ -58,20 +58,20 @@ def begun(talk: Conversation) -> list[Client]:
     return clients
 
 
-def told(talk: Conversation, *kinds: str) -> list[dict[str, Any]]:
+def happened(talk: Conversation, *kinds: str) -> list[dict[str, Any]]:
     return [event.as_json() for event in talk.model.drain_events() if event.kind in kinds]
 
 
 @pytest.mark.parametrize("generation", [1, 4])
 @pytest.mark.parametrize("how", ["left", "deleted", "silent"])
 def test_a_new_life_of_a_group_is_one_rebalance_of_who_begins_it(how: str, generation: int) -> None:
-    """It was told twice, once for a member of the old life that had left 75 s before, and as frames that are missing."""
+    """It was published twice, once for a member of the old life that had left 75 s before, and as frames that are missing."""
     talk = Conversation()
     ended(talk, how, generation)
     talk.model.drain_events()
     before = talk.group_json()["costs"]["new member"]
     clients = begun(talk)
-    events = told(talk, "rebalance_began", "rebalance_finished", "sight_lost", "sight_regained")
+    events = happened(talk, "rebalance_began", "rebalance_finished", "sight_lost", "sight_regained")
     assert [event["kind"] for event in events] == ["rebalance_began", "rebalance_finished"]
     assert {(event["cause"], event["member_id"]) for event in events} == {("new member", clients[0].member_id)}
     assert (events[1]["to_generation"], events[1]["ended"]) == (1, "every member was served")
@@ -93,7 +93,7 @@ def test_a_life_that_only_a_restart_of_the_coordinator_explains_is_learned_again
     talk.close(b)
     talk.model.drain_events()
     begun(talk)
-    assert [event["kind"] for event in told(talk, "sight_lost", "sight_regained")] == ["sight_lost", "sight_regained"]
+    assert [event["kind"] for event in happened(talk, "sight_lost", "sight_regained")] == ["sight_lost", "sight_regained"]
 
 
 def test_O_10_knows_in_a_new_life_what_the_group_had_committed() -> None:
