@@ -197,8 +197,7 @@ def test_R_06_names_all_clients_that_start_about_as_many_and_blames_none_of_them
     assert "R-07" not in talk.rules()
 
 
-def test_R_06_counts_those_that_join_in_a_phase_that_another_began(talk: Conversation) -> None:
-    """Generations that were not seen to begin interrupt the row of R-07."""
+def two_flap_with_rounds_between(talk: Conversation) -> None:
     a, b = settled(talk)
     x, y = talk.client("x"), talk.client("y")
     generation = 3
@@ -206,6 +205,11 @@ def test_R_06_counts_those_that_join_in_a_phase_that_another_began(talk: Convers
         generation = flap_together(talk, [x, y], [a, b], generation, 1) + 1
         talk.round([b, a], generation, leader=b)
     talk.settle()
+
+
+def test_R_06_counts_those_that_join_in_a_phase_that_another_began(talk: Conversation) -> None:
+    """Generations that were not seen to begin interrupt the row of R-07."""
+    two_flap_with_rounds_between(talk)
     finding = talk.the("R-06")
     assert finding.client_id is None
     assert (" x at " in finding.observed + finding.summary, " y at " in finding.observed + finding.summary) == (True, True)
@@ -213,13 +217,7 @@ def test_R_06_counts_those_that_join_in_a_phase_that_another_began(talk: Convers
 
 def test_R_06_counts_each_rebalance_to_one_client_alone(talk: Conversation) -> None:
     """Of 17 rebalances three clients were said to have started eight each, where they started 5, 4 and 8."""
-    a, b = settled(talk)
-    x, y = talk.client("x"), talk.client("y")
-    generation = 3
-    for _ in range(6):
-        generation = flap_together(talk, [x, y], [a, b], generation, 1) + 1
-        talk.round([b, a], generation, leader=b)
-    talk.settle()
+    two_flap_with_rounds_between(talk)
     words = talk.the("R-06").summary + talk.the("R-06").observed
     [of] = re.findall(r"of (?:the last )?(\d+):", words)
     assert sum(int(count) for count in re.findall(r"started (\d+)", words)) <= int(of)
