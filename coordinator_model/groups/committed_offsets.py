@@ -165,6 +165,14 @@ class CommittedOffsets(Stored):
         self.unread, self.read_us = {}, {}
         self.none_us, self.lost = 0, ()
 
+    def distrust(self, judged: CommitFacts) -> None:
+        """Drop where the group stands in the partitions of a commit whose answer is unlawful: nobody knows what was stored."""
+        for topic, partitions, _ in judged.topics:
+            known = self.stood.get(topic, {})
+            for partition in partitions:
+                if known.pop(partition, None) is not None:
+                    self.kept -= 1
+
     def offset_of(self, topic: str, partition: int) -> int | None:
         """Return where the group stands in a partition; None if that is not known."""
         stand = self.stood.get(topic, {}).get(partition)

@@ -24,12 +24,13 @@ from coordinator_model.groups.classic.handlers import (
     offset_commit,
     sync_group,
 )
+from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.view import view
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import SLOW_US, FenceIgnored, Mismatched
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.group import GroupModel
-from coordinator_model.groups.records import Exchange, Member, Removed
+from coordinator_model.groups.records import CommitFacts, Exchange, Member, Removed
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.responses import assigns_partitions, error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
@@ -105,6 +106,8 @@ def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Ev
     if exchange.api_key != HEARTBEAT or exchange.error:
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)
+        if isinstance(exchange.facts, CommitFacts) and any(isinstance(event, Verdict) for event in events):
+            group.committed_offsets.distrust(exchange.facts)
         if exchange.error or exchange.api_key in rebalance.API_KEYS:
             group.rebalances.on_response(group, exchange, body, group.rebalance_history)
     elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:

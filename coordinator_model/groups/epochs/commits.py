@@ -115,12 +115,18 @@ def _foreign(group: EpochGroupData, exchange: Exchange, member: EpochMember, bod
     return (CommittedForeign(exchange, member, owner, frozenset(given & owner.granted), member.foreign_commits),)
 
 
-def stands(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-    """Note the offsets of an accepted commit, and return what is strange about them."""
+def stands(group: EpochGroupData, exchange: Exchange, body: Any, judged: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Note the offsets of an accepted commit, and return what is strange about them.
+
+    :param judged: the events of its answer.
+    """
     if not isinstance(exchange.facts, EpochCommitFacts) or NONE not in exchange.error_codes:
         return NOTHING
     accepted = without_refused(exchange.facts.positions, refusals_in(body))
-    return tuple(group.committed_offsets.committed(group, exchange, accepted))
+    events = tuple(group.committed_offsets.committed(group, exchange, accepted))
+    if any(isinstance(event, CommitMisjudged) for event in judged):
+        group.committed_offsets.distrust(accepted)
+    return events
 
 
 def _too_early(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> Iterator[tuple[str, int]]:

@@ -103,7 +103,8 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         exchange.error_codes = error_codes(api_key, body, self.name)
         if api_key in COMMITS:
             self._note_release(exchange)
-            return commits.on_response(self, exchange, body) + commits.stands(self, exchange, body)
+            judged = commits.on_response(self, exchange, body)
+            return judged + commits.stands(self, exchange, body, judged)
         if api_key in {OFFSET_DELETE, OFFSET_FETCH}:
             return self.committed_offsets.on_response(self, exchange, body)
         if api_key in EPOCH_DESCRIPTIONS:

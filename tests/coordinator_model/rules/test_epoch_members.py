@@ -596,6 +596,20 @@ def test_O_10_ignores_a_read_of_a_consumer_group_that_was_repeated_at_the_new_ep
     assert talk.rules() == []
 
 
+def test_O_10_misses_no_offset_of_a_commit_of_a_consumer_group_that_should_have_been_refused() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.joins(a, 1, foo(0, 1))
+    talk.beats(a, owned=foo(0, 1))
+    stranger = talk.member("x")
+    stranger.member_id, stranger.generation = "x-id", 1
+    talk.commit_offsets(stranger, {1: 40}, group_instance_id=None)
+    talk.wait(2_000)
+    talk.fetch_offsets(a, {1: -1})
+    talk.settle()
+    assert talk.rules() == ["E-20"]
+
+
 def test_O_10_needs_a_read_without_a_gap_in_a_consumer_group() -> None:
     talk = Epochs()
     a = stale_read(talk)

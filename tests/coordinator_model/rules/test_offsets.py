@@ -1191,6 +1191,16 @@ def test_O_10_names_retention_if_the_group_was_empty_and_began_anew(talk: Conver
     assert "retention" in talk.the("O-10").summary
 
 
+def test_O_10_misses_no_offset_of_a_commit_that_should_have_been_refused(talk: Conversation) -> None:
+    """A proxy may have turned a refusal into success: nobody knows what was stored."""
+    old, b = behind(talk)
+    talk.commit_offsets(old, {0: 40})
+    talk.wait(2_000)
+    talk.fetch_offsets(b, {0: -1})
+    talk.settle()
+    assert talk.rules() == ["G-02", "O-02"]
+
+
 def test_O_10_ignores_an_offset_that_was_committed_while_it_was_read(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
