@@ -42,6 +42,7 @@ from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
 _REPEATED = 3
 _FLAPS = 3
 _MIXED_US = 86_400_000_000
+_BOTH_LIVE_US = 10_000_000
 
 
 def refused_commits(group: EpochGroupData, refused: CommitRefused) -> Breach | None:
@@ -71,8 +72,9 @@ def commits_again(group: EpochGroupData, member_id: str) -> bool:
 def E_06(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
     """Two living processes want one group.instance.id: the second never becomes a member.
 
-    Condition: Joins with one group.instance.id were answered UNRELEASED_INSTANCE_ID for longer than the longest session, 60 s, and
-        a tenth and 2 s.
+    Condition: A join with one group.instance.id was answered UNRELEASED_INSTANCE_ID again, and the holder's heartbeats were accepted
+        10 s or longer after the first such answer (warning), or for longer than the longest session, 60 s, and a tenth and 2 s
+        (error).
     Expected: The instance id is free a session after its holder died, or at once when it left with epoch -2.
     Action: Give each process its own group.instance.id; stop the one that is not wanted.
     False alarms: None known: the holder must have been accepted within the last 45 s.
@@ -80,9 +82,9 @@ def E_06(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
     exchange, holder = held.exchange, held.holder
     lasts_us = exchange.res_us - held.first_us
     session_ms = group.longest_session_ms()
-    if lasts_us < session_ms * 1_000 + group.settings.slack_us(session_ms):
+    if holder is None or holder.accepted_us < held.first_us + _BOTH_LIVE_US:
         return None
-    if holder is None or exchange.res_us - holder.accepted_us > group.shortest_session_ms(holder) * 1_000:
+    if exchange.res_us - holder.accepted_us > group.shortest_session_ms(holder) * 1_000:
         return None  # it may be dead, and its session be a long one
     return Breach.of_sender(
         exchange,
@@ -92,6 +94,7 @@ def E_06(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
         held.frames,
         subject=exchange.instance_id or "",
         generation=None,
+        severity=ERROR if lasts_us >= session_ms * 1_000 + group.settings.slack_us(session_ms) else WARNING,
     )
 
 

@@ -46,11 +46,23 @@ def test_E_06_fires_when_an_instance_id_stays_refused() -> None:
     assert talk.rules() == ["E-06"]
 
 
-def test_E_06_waits_for_the_longest_session() -> None:
+@pytest.mark.parametrize(("held_s", "severity"), [(12, None), (15, Severity.WARNING), (66, Severity.WARNING), (75, Severity.ERROR)])
+def test_E_06_warns_when_both_live_and_is_an_error_after_the_longest_session(held_s: int, severity: Severity | None) -> None:
     talk = Epochs()
-    claims(talk, 60)
+    claims(talk, held_s)
     talk.settle()
-    assert talk.rules() == []
+    assert [finding.severity for finding in talk.findings if finding.rule == "E-06"][-1:] == [severity] * bool(severity)
+    assert talk.rules() == ["E-06"] * bool(severity)
+
+
+def test_E_06_needs_a_holder_that_lives_on() -> None:
+    talk = Epochs()
+    a, b = claims(talk, 9)
+    for _ in range(11):
+        talk.refused_join(b, 111)
+        talk.wait(3_000)
+    assert a.member_id == "a-id"
+    assert "E-06" not in talk.rules()
 
 
 # ---------------------------------------------------------------------------------------------------- E-09
