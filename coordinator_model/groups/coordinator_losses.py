@@ -121,7 +121,9 @@ class CoordinatorLoss(Stored):
         if together is not None and 0 < together.answered_us <= together.last_us + TOGETHER_US and not lost.denied_us:
             return False
         others = together is not None and (together.groups > 1 or together.newest != group.name)
-        return others or (len(lost.members) > 1 and not self.answered_us(group))
+        answered_us = self.answered_us(group)
+        serves_others = answered_us and not 0 < lost.returned_us <= answered_us
+        return others or (len(lost.members) > 1 and not serves_others)
 
     def is_lost(self, group: Group[Any]) -> bool:
         """Return True from the loss of the coordinator until it accepts a client of the group, if not one client alone lost it."""
