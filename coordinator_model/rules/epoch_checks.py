@@ -74,7 +74,7 @@ def session_ended(group: EpochGroupData, silent: WentSilent) -> Breach | None:
     return Breach.of_member(
         member,
         f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for "
-        f"{seconds(silent.at_us - member.last_frame_us)}; {_idle_text(group, silent)}.",
+        f"{seconds(silent.at_us - (member.last_frame_us or silent.stopped_us))}; {_idle_text(group, silent)}.",
         f"no frame since {a_or_an(member.last_frame or 'frame')}, and no leave",
         captured(member.epoch_frame),
     )

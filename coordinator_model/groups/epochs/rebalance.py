@@ -417,7 +417,8 @@ def stopped_us_of(member: EpochMember, why: Removed, at_us: int) -> int:
         return member.disconnected_us
     if member.is_kept_out and member.refusals is not None:
         return member.refusals.first_us
-    return max(member.last_frame_us, member.granted_us) or at_us  # a slow answer gives it what it holds
+    # A slow answer gives it what it holds. Of one that frames of others alone show, the last of these is what is known.
+    return max(member.last_frame_us, member.granted_us) or member.proven_us or at_us
 
 
 def _waited_for(current: Rebalance, present: Iterable[EpochMember], ended_us: int) -> list[Waited]:
