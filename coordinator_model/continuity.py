@@ -13,7 +13,7 @@ from coordinator_model.counters import CAPTURE, CONNECTION, MIRROR, Counters
 from coordinator_model.groups.records import Coverage
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import Cause, Loss, MirrorRecord, RecordError, unpack_loss
-from coordinator_model.wording import begin, clock, counted, seconds
+from coordinator_model.wording import begin, clock, counted, plural, seconds
 
 BLIND_US: Final = 3_000_000
 """A capture without any record for longer has missed three ticks in a row, and may have missed frames."""
@@ -115,8 +115,16 @@ class Continuity:
                 _NO_ZONE,
             )
         words = self._loss_text(record)
-        whose = f"group {record.group}" if record.group else f"all {counted(groups, 'group')} of partition {record.partition}"
-        summary = f"The capture lost {words}: {whose} {'back to learning' if learning else 'is followed without that request'}."
+        if record.group:
+            whose, goes_on = f"group {record.group}", "is followed"
+        else:
+            every = "all " if groups > 1 else ""
+            whose, goes_on = (
+                f"{every}{counted(groups, 'group')} of partition {record.partition}",
+                f"{plural(groups, 'is', 'are')} followed",
+            )
+        becomes = "back to learning" if learning or not groups else f"{goes_on} without that request"
+        summary = f"The capture lost {words}: {whose} {becomes}."
         return Interruption("V-04", "the capture lost frames", summary, f"a gap record: {words}", _remedy(record))
 
     def gap_ended(self, record: MirrorRecord, from_us: int) -> None:
