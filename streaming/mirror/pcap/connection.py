@@ -156,6 +156,7 @@ class CapturedConnection(Conversation):
         self._first = b""
         self._is_opening = not midway
         self._may_be_unseen = midway  # answers to requests that were not captured may come
+        self._is_beginning = midway  # no byte was missing yet: what is passed over was under way when the capture began
         self._asked_before_loss = 0
         self._request_search: RequestSearch | None = RequestSearch() if midway else None
         self._response_search: ResponseSearch | None = ResponseSearch() if midway else None
@@ -254,6 +255,7 @@ class CapturedConnection(Conversation):
         if self._is_opening:  # the first bytes of all
             self._is_opening = False
         elif self._request_search is not None:
+            self._is_beginning = False
             found = self._request_search.cut(count)
             self._go_on_with_request(self._request_search, found)
             if found is not None:
@@ -266,6 +268,7 @@ class CapturedConnection(Conversation):
 
     def _miss_responses(self, count: int) -> None:
         if self._response_search is not None:
+            self._is_beginning = False
             found = self._response_search.cut(count, _awaited(self._waiting))
             self._go_on_with_response(self._response_search, found)
             if found is not None:
@@ -276,12 +279,14 @@ class CapturedConnection(Conversation):
 
     def _lose_requests(self) -> None:
         self._lenient = self._may_be_unseen = True
+        self._is_beginning = False
         self._asked_before_loss = len(self._waiting)
         self._request_search = RequestSearch()
         self._requests = self._request_reader()
 
     def _lose_responses(self) -> None:
         self._lenient = True
+        self._is_beginning = False
         self._response_search = ResponseSearch()
         self._responses = self._response_reader()
         self._answered = None
@@ -317,18 +322,27 @@ class CapturedConnection(Conversation):
     # --- finding the way again -----------------------------------------------------------------------------------------
 
     def _go_on_with_request(self, search: RequestSearch, found: bytes | None) -> None:
-        self._note_loss(search.passed_over())
+        if not self._is_beginning:
+            self._note_loss(search.passed_over())
         if found is not None:
             self._write_noted()
             self._request_search = None
             self.client_sent(found, self._at_us)
 
     def _go_on_with_response(self, search: ResponseSearch, found: bytes | None) -> None:
-        self._note_loss(search.passed_over())
+        if not (self._is_beginning and self._may_answer_unseen(found)):
+            self._note_loss(search.passed_over())
         if found is not None:
             self._write_noted()
             self._response_search = None
             self.broker_sent(found, self._at_us)
+
+    def _may_answer_unseen(self, found: bytes | None) -> bool:
+        """Whether what was passed over can answer what was asked before the capture: answers come in the order of their requests."""
+        if found is None:
+            return len(self._waiting) <= 1
+        answered = int.from_bytes(found[SIZE_PREFIX : SIZE_PREFIX + RESPONSE_PREFIX], "big", signed=True)
+        return self._waiting[0].correlation_id == answered
 
     def _become_opaque(self, reason: str) -> None:
         known = self._capture.is_broker(self.endpoint)

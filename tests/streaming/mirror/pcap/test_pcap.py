@@ -499,12 +499,29 @@ class TestMidway:
         found = read(wires, ports=ports)
         assert found.told() == ["req 12 #0", "res 12 #0", "req 12 #1", "res 12 #1"]
 
-    def test_that_answer_makes_a_gap_for_a_group_that_is_known_already(self, wires):
+    def test_that_answer_is_no_loss_for_a_group_that_is_known_already(self, wires):
         known, line = Connection(wires, client=("10.0.0.8", 1)), Connection(wires)
         beats(known, 1)
         line.answer(wire.JoinGroupResponse(member_id="m", generation_id=4), 7, 49)
         beats(line, 50)
-        assert read(wires, ports=(9092,)).told() == ["req 12 #0", "res 12 #0", "gap", "req 12 #0", "res 12 #0"]
+        assert read(wires, ports=(9092,)).told() == ["req 12 #0", "res 12 #0", "req 12 #0", "res 12 #0"]
+
+    def test_that_answer_is_no_loss_while_the_next_request_waits_already(self, wires):
+        known, line = Connection(wires, client=("10.0.0.8", 1)), Connection(wires)
+        beats(known, 1)
+        line.client(request(wire.HeartbeatRequest(group_id="g", member_id="m"), 4, 50))
+        line.answer(wire.OffsetCommitResponse(), 8, 49)
+        line.answer(wire.HeartbeatResponse(), 4, 50)
+        assert read(wires, ports=(9092,)).told() == ["req 12 #0", "res 12 #0", "req 12 #0", "res 12 #0"]
+
+    def test_an_answer_that_cannot_be_found_is_a_loss(self, wires):
+        known, line = Connection(wires, client=("10.0.0.8", 1)), Connection(wires)
+        beats(known, 1)
+        for number in (50, 51):
+            line.client(request(wire.HeartbeatRequest(group_id="g", member_id="m"), 4, number))
+        line.broker(other_answer(50, b"no heartbeat's answer") + response(wire.HeartbeatResponse(), 4, 51))
+        beats(line, 52)
+        assert read(wires, ports=(9092,)).told()[2:] == ["req 12 #0", "req 12 #1", "gap", "res 12 #1", "req 12 #2", "res 12 #2"]
 
     def test_in_the_middle_of_a_fetch(self, wires):
         line = Connection(wires)
