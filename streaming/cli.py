@@ -86,6 +86,22 @@ class _Commands(TyperGroup):
         super().format_help(ctx, formatter)
 
 
+class _Command(TyperCommand):
+    """A command whose options may lack their value where it stands in brackets, as in ``[HOST:PORT]``: it is empty then."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        optional = {name for one in self.params if _is_bracketed(one.metavar or "") for name in one.opts}
+        following = (*args[1:], "-")
+        return super().parse_args(
+            ctx,
+            [f"{one}=" if one in optional and after.startswith("-") else one for one, after in zip(args, following, strict=True)],
+        )
+
+
+def _is_bracketed(metavar: str) -> bool:
+    return metavar.startswith("[") and metavar.endswith("]")
+
+
 @cache
 def _imported(name: str) -> Any:
     module, _, attribute = _COMMANDS[name].partition(":")
@@ -95,7 +111,7 @@ def _imported(name: str) -> Any:
     if isinstance(found, typer.Typer):
         around.add_typer(found, name=name)
     else:
-        around.command(name)(found)
+        around.command(name, cls=_Command)(found)
     group: Any = get_command(around)
     return group.commands[name]
 

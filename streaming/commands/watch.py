@@ -98,7 +98,7 @@ def watch(
     ] = None,
     web: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help=f"Show the page at this address, such as {PAGE}; port 0 takes a free one."),
+        typer.Option(metavar="[HOST:PORT]", help=f"Show the page at this address, by default {PAGE}; port 0 takes a free one."),
     ] = None,
     metrics: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics at this address, path /metrics.")
@@ -236,14 +236,14 @@ class _Run:
         self._is_screen = is_screen = is_screen and console.is_terminal and not console.is_dumb_terminal
         with ExitStack() as stack:
             page_state = PageState()
-            if is_screen or web:
+            if is_screen or web is not None:
                 shown = handover.feed(outputs.groups, outputs.findings, outputs.events, outputs.status)
-                stack.enter_context(into_state(shown, page_state, outputs))
-            url = stack.enter_context(_page(page_state, web)) if web else None
+                stack.enter_context(into_state(shown, page_state, outputs, self._fail))
+            url = stack.enter_context(_page(page_state, web or PAGE)) if web is not None else None
             if metrics:
                 self._serve_metrics(stack, metrics)
             if not is_screen:
-                stack.enter_context(json_lines(handover.log(outputs.findings, outputs.events), self._stop))
+                stack.enter_context(json_lines(handover.log(outputs.findings, outputs.events), self._stop, self._fail))
             alerts = handover.feed(outputs.findings, outputs.status) if self._config else None
             self._watch.begin()
             if alerts is not None:
@@ -263,15 +263,16 @@ class _Run:
 
         def run() -> None:
             try:
-                self._source.run(self._watch, self._stop)
-                if not self._stop.is_set():
-                    self._said.say(f"{self._source.title} have ended")
+                try:
+                    self._source.run(self._watch, self._stop)
+                    if not self._stop.is_set():
+                        self._said.say(f"{self._source.title} have ended")
+                finally:
+                    self._watch.end()
             except BaseException as error:
-                self._failed = error
-            finally:
-                self._watch.end()
-                if self._failed is not None or not self._is_screen:
-                    self._stop.set()
+                self._fail(error)
+            if not self._is_screen:
+                self._stop.set()
 
         thread = threading.Thread(target=run, name="engine")
         thread.start()
@@ -280,6 +281,11 @@ class _Run:
         finally:
             self._stop.set()
             thread.join()
+
+    def _fail(self, error: BaseException) -> None:
+        """End the watch because one of its threads has failed."""
+        self._failed = self._failed or error
+        self._stop.set()
 
     def _show(self, page_state: PageState, url: str | None) -> None:
         logging.getLogger().addHandler(logging.NullHandler())
@@ -299,7 +305,9 @@ class _Run:
         outputs = self._outputs
         feed = self._watch.handover.feed(outputs.findings, outputs.groups, outputs.status)
         settings = self._config.metrics if self._config else Metrics()
-        url = stack.enter_context(measuring(listen, settings, feed, outputs=outputs, topic=self._topic, check=self._check))
+        url = stack.enter_context(
+            measuring(listen, settings, feed, outputs=outputs, topic=self._topic, check=self._check, failed=self._fail)
+        )
         self._said.say(f"metrics at {url}")
 
     def _alert(self, stack: ExitStack, feed: LocalFeed) -> None:
@@ -309,7 +317,7 @@ class _Run:
         config = of_one_process(self._config, self._topic, self._said.say)
         if has_receivers(config):
             log = self._state.with_suffix(".alerts")
-            stack.enter_context(alerting(config, feed, log, self._said.say))
+            stack.enter_context(alerting(config, feed, log, self._said.say, self._fail))
 
 
 @contextmanager
@@ -326,8 +334,11 @@ def _page(state: PageState, listen: str) -> Iterator[str]:
     guard = Guard(address.host, frozenset(), None, None)
     try:
         guard.check()
-    except NotSafeError as error:
-        raise SetupError(f"--web: {error}") from None
+    except NotSafeError:
+        raise SetupError(
+            f"--web: {listen} would open the page to others. Keep it on 127.0.0.1, and forward the port (ssh -L, kubectl port-forward); or "
+            "write the topics (--mirror-to), and let 'rebalance-monitor web' ask who looks"
+        ) from None
     with serving(Page(state, guard, streams=STREAMS, frames=None), address, "--web") as (url, _):
         stderr().print(f"the page is at {url}")
         yield url

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from streaming.config.settings import MonitorConfig
     from streaming.engine.handover import LocalFeed
+    from streaming.watch.shown import Failed
 
 
 def has_receivers(config: MonitorConfig) -> bool:
@@ -40,7 +41,7 @@ def of_one_process(config: MonitorConfig, topic: str, tell: Callable[[str], None
 
 
 @contextmanager
-def alerting(config: MonitorConfig, feed: LocalFeed, log: Path, tell: Callable[[str], None]) -> Iterator[None]:
+def alerting(config: MonitorConfig, feed: LocalFeed, log: Path, tell: Callable[[str], None], failed: Failed) -> Iterator[None]:
     """Send alerts as long as the context lasts, those that stand at the start among them.
 
     :raises SetupError: when a receiver is not set up right, or the log cannot be written.
@@ -48,7 +49,14 @@ def alerting(config: MonitorConfig, feed: LocalFeed, log: Path, tell: Callable[[
     delivery_log = FileDeliveryLog(log, config.topics.findings, tell=tell)
     stop = threading.Event()
     with Notifier(config, delivery_log, feed=feed, memory=delivery_log.memory, tell=tell, sends_traces=False) as notifier:
-        thread = threading.Thread(target=notifier.run, args=(stop,), name="alerts")
+
+        def run() -> None:
+            try:
+                notifier.run(stop)
+            except Exception as error:  # whatever it is, alerts would cease in silence
+                failed(error)
+
+        thread = threading.Thread(target=run, name="alerts")
         thread.start()
         tell(f"alerts go to {', '.join(dispatcher.name for dispatcher in notifier.dispatchers)}")
         try:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from streaming.engine.handover import LocalFeed
     from streaming.kafka.record import Record
+    from streaming.watch.shown import Failed
 
 
-def json_lines(feed: LocalFeed, stop: threading.Event) -> FeedThread:
+def json_lines(feed: LocalFeed, stop: threading.Event, failed: Failed) -> FeedThread:
     """Return what prints each record. Who read them may have gone: then the watch ends."""
 
     def take(records: list[Record]) -> None:
@@ -30,4 +31,4 @@ def json_lines(feed: LocalFeed, stop: threading.Event) -> FeedThread:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards what is still buffered
             stop.set()
 
-    return FeedThread(feed, take, "lines")
+    return FeedThread(feed, take, "lines", failed)

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from streaming.engine.results import Outputs
     from streaming.kafka.record import Record
     from streaming.watch.self_check import SelfCheck
+    from streaming.watch.shown import Failed
 
 
 @contextmanager
-def measuring(listen: str, settings: Metrics, feed: LocalFeed, *, outputs: Outputs, topic: str, check: SelfCheck) -> Iterator[str]:
+def measuring(
+    listen: str, settings: Metrics, feed: LocalFeed, *, outputs: Outputs, topic: str, check: SelfCheck, failed: Failed
+) -> Iterator[str]:
     """Serve metrics as long as the context lasts; yield their URL.
 
     :raises SetupError: when the address cannot be listened on.
@@ -47,5 +50,8 @@ def measuring(listen: str, settings: Metrics, feed: LocalFeed, *, outputs: Outpu
     registry = CollectorRegistry()
     registry.register(Collector(state, settings))
     probes = Probes(lambda: None, lambda: check.nothing)
-    with opened(listen, registry, probes, option="--metrics", remedy="name another port") as url, FeedThread(feed, take, "metrics"):
+    with (
+        opened(listen, registry, probes, option="--metrics", remedy="name another port") as url,
+        FeedThread(feed, take, "metrics", failed),
+    ):
         yield url

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.wire.record import Cause, Loss
 from streaming.mirror.captures import captured
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
+from streaming.mirror.pcap.files import CaptureError
 from streaming.mirror.pcap.packet_socket import ANY, InterfaceGoneError, PacketSocket
 from streaming.watch.watch import CAPTURE, Tally
 
@@ -195,8 +196,11 @@ class Pipe(Packets):
         """Read packets to the end of the stream."""
         self._watch, self._stop = watch, stop
         reader = self._begin(watch)
-        source = self._opened(self)  # type: ignore[arg-type]
-        reader.read(self._tending(in_order([captured(source, self._damaged, self._key_log.add_all)])))
+        try:
+            source = self._opened(self)  # type: ignore[arg-type]
+            reader.read(self._tending(in_order([captured(source, self._damaged, self._key_log.add_all)])))
+        except CaptureError as error:
+            raise CaptureError(f"standard input {error}") from None
         if not stop.is_set():
             reader.finish()
             watch.engine.finish()

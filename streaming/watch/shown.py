@@ -21,24 +21,33 @@ if TYPE_CHECKING:
     from streaming.watch.self_check import SelfCheck
     from streaming.watch.watch import Input
 
+    Failed = Callable[[BaseException], None]
+
 _WAIT_S: Final = 0.25
 
 
 class FeedThread(Background):
-    """Gives what a feed brings to somebody, in a thread; a context manager, whose end takes what is left."""
+    """Gives what a feed brings to somebody, in a thread; a context manager, whose end takes what is left.
 
-    def __init__(self, feed: LocalFeed, take: Callable[[list[Record]], None], name: str) -> None:
+    :param failed: called with the error that ends it before.
+    """
+
+    def __init__(self, feed: LocalFeed, take: Callable[[list[Record]], None], name: str, failed: Failed) -> None:
         super().__init__(name)
         self._feed = feed
         self._take = take
+        self._failed = failed
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            self._take(self._feed.poll(_WAIT_S))
-        self._take(self._feed.poll(0.0))
+        try:
+            while not self._stop.is_set():
+                self._take(self._feed.poll(_WAIT_S))
+            self._take(self._feed.poll(0.0))
+        except Exception as error:  # whatever it is, what is shown would stand still in silence
+            self._failed(error)
 
 
-def into_state(feed: LocalFeed, state: PageState, outputs: Outputs) -> FeedThread:
+def into_state(feed: LocalFeed, state: PageState, outputs: Outputs, failed: Failed) -> FeedThread:
     """Return what fills the state of page and terminal."""
     taker = Taker(state, TopicNames(outputs.groups, outputs.findings, outputs.status, outputs.events, lag=""))
 
@@ -48,7 +57,7 @@ def into_state(feed: LocalFeed, state: PageState, outputs: Outputs) -> FeedThrea
         if not state.complete:
             state.read_to_the_end()
 
-    return FeedThread(feed, take, "shown")
+    return FeedThread(feed, take, "shown", failed)
 
 
 class WatchShown:
