@@ -1,4 +1,4 @@
-"""``watch`` on a running broker, by each of its inputs at once: they find the same, and so does a replay of what was kept."""
+"""``watch`` on a running broker, by each of its inputs at once, beside the Spark job: they find the same, and so does a replay of what was kept."""
 
 from __future__ import annotations
 
@@ -11,118 +11,128 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer
 
 from streaming.demo.broker import Broker, free_port
-from streaming.demo.misbehaviour import Misbehaviour
+from streaming.demo.misbehaviour import Manner, Misbehaviour
 from tests.processes import started
 from tests.real.harness import wait_for
+from tests.real.lab.client import Client, Kind
+from tests.real.monitor_process import START_UP_S, MonitorProcess
+from tests.real.watching import RUN, Found, Watching, found_in, watching
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.long,
     pytest.mark.skipif(os.geteuid() != 0, reason="packets of an interface need root or cap_net_raw"),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(2 * START_UP_S),
 ]
 
-RUN = [sys.executable, "-m", "streaming.cli"]
+TOPIC, PARTITIONS = "orders", 4
+SESSION_MS = 6_000
+KINDS: tuple[Kind, ...] = ("confluent-kafka", "kafka-python", "aiokafka", "java")
 
 
-class Watching(NamedTuple):
-    """A process and what it prints."""
-
-    process: subprocess.Popen[bytes]
-    out: Path
-    err: Path
-
-    def findings(self) -> list[dict[str, Any]]:
-        return [record for record in self._records() if "rule" in record]
-
-    def events(self, kind: str) -> list[dict[str, Any]]:
-        return [record for record in self._records() if record.get("kind") == kind]
-
-    def _records(self) -> list[dict[str, Any]]:
-        whole = self.out.read_text().rpartition("\n")[0]
-        return [json.loads(line) for line in whole.splitlines()]
-
-    def found(self) -> set[tuple[str, str, str | None]]:
-        """Rule, group and culprit of each finding about a group."""
-        return {(one["rule"], one["group"], one["client_id"]) for one in self.findings() if one["group"]}
-
-    def says(self, words: str) -> bool:
-        return words in self.err.read_text()
+def client(bootstrap: str, kind: Kind, group: str, name: str) -> list[str]:
+    options = Client(
+        kind=kind,
+        bootstrap=bootstrap,
+        group=group,
+        client_id=name,
+        topics=(TOPIC,),
+        other_topics=(TOPIC,),
+        session_timeout_ms=SESSION_MS,
+    )
+    return options.command()
 
 
-@contextmanager
-def watching(folder: Path, name: str, *options: str) -> Iterator[Watching]:
-    out, err = folder / f"{name}.out", folder / f"{name}.err"
-    with out.open("wb") as stdout, err.open("wb") as stderr:
-        command = [*RUN, "watch", "--state", str(folder / f"{name}.state"), *options]
-        with started(command, stdout=stdout, stderr=stderr) as process:
-            yield Watching(process, out, err)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0, err.read_text()
+def misbehaving(bootstrap: str, manner: Manner, group: str) -> list[str]:
+    options = Misbehaviour(
+        manner=manner,
+        bootstrap=bootstrap,
+        topic=TOPIC,
+        partitions=PARTITIONS,
+        group=group,
+        client_id=f"{group}-{manner}",
+        session_timeout_ms=30_000 if manner == "zombie" else SESSION_MS,
+        heartbeat_interval_ms=500,
+        rebalance_timeout_ms=10_000,
+    )
+    return options.command()
 
 
 @contextmanager
-def consuming(servers: str, group: str, *clients: str) -> Iterator[None]:
-    """Healthy members of a group."""
-    consumers = [
-        Consumer({"bootstrap.servers": servers, "group.id": group, "client.id": client, "session.timeout.ms": 10_000})
-        for client in clients
-    ]
-    for consumer in consumers:
-        consumer.subscribe(["orders"])
-    until = time.monotonic() + 6
-    while time.monotonic() < until:
-        for consumer in consumers:
-            consumer.poll(0.05)
-    yield
-    for consumer in consumers:
-        consumer.close()
+def capturing(interface: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    with started([sys.executable, "-m", "tests.real.capturer", interface, f"{port}"], stdout=subprocess.PIPE) as process:
+        yield process
 
 
-def replayed(folder: Path) -> set[tuple[str, str, str | None]]:
+def replayed(folder: Path) -> set[Found]:
     done = subprocess.run([*RUN, "replay", "--format", "json", str(folder)], capture_output=True, text=True, check=False)
-    findings = map(json.loads, done.stdout.splitlines())
-    return {(one["rule"], one["group"], one["client_id"]) for one in findings if one["group"]}
+    return found_in(list(map(json.loads, done.stdout.splitlines())))
 
 
-def test_packets_the_tap_the_topic_and_a_replay_find_the_same_with_the_same_culprits(tmp_path: Path) -> None:
+def found_by_job(job: MonitorProcess) -> set[Found]:
+    return found_in(list(job.topic("findings").values()))
+
+
+def make_trouble(stack: ExitStack, through: str, tap: Watching) -> set[Found]:
+    """Ten consumers, of which one stops, and members that break the protocol in the demo's ways; returns what has to be found."""
+
+    def joined(name: str) -> bool:
+        return any(one["client_id"] == name for one in tap.events("member_served"))
+
+    consumers = {}
+    for kind in KINDS:
+        for group in ("healthy", "payments"):
+            name = f"{group}-{kind}"
+            consumers[name] = stack.enter_context(started(client(through, kind, group, name), stdout=subprocess.DEVNULL))
+    manners: tuple[Manner, ...] = ("zombie", "never-rejoins")
+    for group, manner in zip(("shipping", "refunds"), manners, strict=True):
+        stack.enter_context(started(misbehaving(through, manner, group), stdout=subprocess.DEVNULL))
+        wait_for(lambda name=f"{group}-{manner}": joined(name), f"{manner} has joined")
+        second = client(through, "confluent-kafka", group, f"{group}-2")
+        stack.enter_context(started(second, stdout=subprocess.DEVNULL))
+    wait_for(lambda: all(joined(name) for name in consumers), "all consumers are served")
+    expected: set[Found] = {("M-01", "shipping", "shipping-zombie"), ("R-08", "refunds", "refunds-never-rejoins")}
+    wait_for(lambda: expected <= tap.found(), "the troubles are found")
+    stopped = consumers["payments-confluent-kafka"]
+    stopped.send_signal(signal.SIGSTOP)
+    expected |= {("T-04", "payments", "payments-confluent-kafka")}
+    wait_for(lambda: expected <= tap.found(), "the stopped consumer is found")
+    stopped.send_signal(signal.SIGCONT)
+    return expected
+
+
+def test_packets_a_pipe_the_tap_the_topic_and_the_job_find_the_same_with_the_same_culprits(tmp_path: Path) -> None:
     port = free_port()
+    through = f"127.0.0.1:{port}"
+    kept = tmp_path / "kept"
     with ExitStack() as stack:
-        broker = stack.enter_context(Broker(advertised={"PLAINTEXT": f"127.0.0.1:{port}"}))
-        broker.create_topic("orders", 4)
+        broker = stack.enter_context(Broker(advertised={"PLAINTEXT": through}))
+        broker.create_topic(TOPIC, PARTITIONS)
         broker.create_topic("rebalance-mirror", 2)
-        kept = tmp_path / "kept"
-        listen = ["--listen", f"127.0.0.1:{port}={broker.address()}", "--save", str(kept), "--mirror-to", broker.internal]
+        listen = ["--listen", f"{through}={broker.address()}", "--save", str(kept), "--mirror-to", broker.internal]
         tap = stack.enter_context(watching(tmp_path, "tap", *listen))
         packets = stack.enter_context(watching(tmp_path, "packets", "-i", "lo", "--port", str(port)))
+        capturer = stack.enter_context(capturing("lo", port))
+        pipe = stack.enter_context(watching(tmp_path, "pipe", "-", stdin=capturer.stdout))
         topic = stack.enter_context(watching(tmp_path, "topic", "--bootstrap-server", broker.internal, "--last", "5"))
+        job = MonitorProcess(tmp_path, broker.internal, "job", mirror="rebalance-mirror", quality={"enabled": False}).start()
+        stack.callback(job.kill)
         wait_for(lambda: tap.says("listening on"), "the tap listens")
-        wait_for((tmp_path / "packets.state.lock").exists, "packets are read")
-        time.sleep(3)
-        zombie = Misbehaviour(
-            manner="zombie",
-            bootstrap=f"127.0.0.1:{port}",
-            topic="orders",
-            partitions=4,
-            group="shipping",
-            client_id="shipping-zombie",
-            session_timeout_ms=10_000,
-            heartbeat_interval_ms=500,
-            rebalance_timeout_ms=10_000,
-        )
-        through = f"127.0.0.1:{port}"
-        stack.enter_context(consuming(through, "healthy", "healthy-1", "healthy-2"))
-        stack.enter_context(started(zombie.command()))
-        wait_for(lambda: any(one["client_id"] == "shipping-zombie" for one in tap.events("member_served")), "the zombie has joined")
-        with consuming(through, "shipping", "shipping-1"):
-            wait_for(lambda: any(one["rule"] == "M-01" for one in tap.findings()), "the zombie is found")
-        wait_for(lambda: tap.found() <= packets.found() & topic.found(), "all find what the tap finds")
-        time.sleep(1)
-    assert ("M-01", "shipping", "shipping-zombie") in tap.found()
+        wait_for(job.positions, "the job reads", START_UP_S)
+        with ExitStack() as consumers:
+            expected = make_trouble(consumers, through, tap)
+            others = {"packets": packets, "pipe": pipe, "topic": topic}
+            time.sleep(5)
+        wait_for(lambda: all(tap.found() <= one.found() for one in others.values()), "all find what the tap finds")
+        wait_for(lambda: tap.found() <= found_by_job(job), "the job finds what the tap finds")
+        by_job = found_by_job(job)
+        assert job.stop() == 0
+    assert expected <= tap.found()
     assert [one for one in tap.found() if one[1] == "healthy"] == []
-    assert (packets.found(), topic.found(), replayed(kept)) == (tap.found(), tap.found(), tap.found())
+    assert {name: one.found() for name, one in others.items()} | {"job": by_job, "replay": replayed(kept)} == dict.fromkeys(
+        [*others, "job", "replay"], tap.found()
+    )
