@@ -5,9 +5,10 @@ The topics may hold records of another release or of another program. Such a rec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from coordinator_model import events
 from coordinator_model.events import RECONCILING, GroupEvent, NamedMember, RebalanceFinished, State
@@ -37,7 +38,7 @@ _RANKS: Final = {state: rank for rank, state in enumerate(STATES)}
 def group_of(value: bytes | str) -> Json | None:
     """Return the published group; None if the record is not one."""
     try:
-        content: Json = json.loads(value)
+        content: Json = msgspec.json.decode(value)
         at_s = seconds(content["state_since"]) if content["state_since"] else 0.0
         readable = (
             content.keys() >= _GROUP_FIELDS
@@ -52,7 +53,7 @@ def group_of(value: bytes | str) -> Json | None:
 def finding_of(value: bytes | str) -> Json | None:
     """Return the published finding; None if the record is not one."""
     try:
-        content: Json = json.loads(value)
+        content: Json = msgspec.json.decode(value)
         from_json(content)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
@@ -62,7 +63,7 @@ def finding_of(value: bytes | str) -> Json | None:
 def event_of(value: bytes | str) -> GroupEvent | None:
     """Return the published event; None for what is none, or of a kind that this release does not know."""
     try:
-        event = events.event_of(json.loads(value))
+        event = events.event_of(msgspec.json.decode(value))
     except (ValueError, RecursionError):
         return None
     return event if 0 < event.at_us < LATEST_S * 1e6 else None
@@ -71,7 +72,7 @@ def event_of(value: bytes | str) -> GroupEvent | None:
 def lag_of(value: bytes | str) -> Json | None:
     """Return the published lag of a group; None for what is none."""
     try:
-        content: Json = json.loads(value)
+        content: Json = msgspec.json.decode(value)
         return content if _is_lag(content) else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None

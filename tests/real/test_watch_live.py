@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_model.settings import Settings
 from streaming.demo.broker import Broker, free_port
 from streaming.demo.misbehaviour import Manner, Misbehaviour
 from tests.processes import started
@@ -63,6 +64,15 @@ def misbehaving(bootstrap: str, manner: Manner, group: str) -> list[str]:
 
 
 @contextmanager
+def leaving(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A member that leaves its group at the end."""
+    with started(command, stdout=subprocess.DEVNULL) as process:
+        yield process
+        process.terminate()
+        process.wait(60)
+
+
+@contextmanager
 def capturing(interface: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
     with started([sys.executable, "-m", "tests.real.capturer", interface, f"{port}"], stdout=subprocess.PIPE) as process:
         yield process
@@ -87,13 +97,12 @@ def make_trouble(stack: ExitStack, through: str, tap: Watching) -> set[Found]:
     for kind in KINDS:
         for group in ("healthy", "payments"):
             name = f"{group}-{kind}"
-            consumers[name] = stack.enter_context(started(client(through, kind, group, name), stdout=subprocess.DEVNULL))
+            consumers[name] = stack.enter_context(leaving(client(through, kind, group, name)))
     manners: tuple[Manner, ...] = ("zombie", "never-rejoins")
     for group, manner in zip(("shipping", "refunds"), manners, strict=True):
-        stack.enter_context(started(misbehaving(through, manner, group), stdout=subprocess.DEVNULL))
+        stack.enter_context(leaving(misbehaving(through, manner, group)))
         wait_for(lambda name=f"{group}-{manner}": joined(name), f"{manner} has joined")
-        second = client(through, "confluent-kafka", group, f"{group}-2")
-        stack.enter_context(started(second, stdout=subprocess.DEVNULL))
+        stack.enter_context(leaving(client(through, "confluent-kafka", group, f"{group}-2")))
     wait_for(lambda: all(joined(name) for name in consumers), "all consumers are served")
     expected: set[Found] = {("M-01", "shipping", "shipping-zombie"), ("R-08", "refunds", "refunds-never-rejoins")}
     wait_for(lambda: expected <= tap.found(), "the troubles are found")
@@ -119,7 +128,10 @@ def test_packets_a_pipe_the_tap_the_topic_and_the_job_find_the_same_with_the_sam
         capturer = stack.enter_context(capturing("lo", port))
         pipe = stack.enter_context(watching(tmp_path, "pipe", "-", stdin=capturer.stdout))
         topic = stack.enter_context(watching(tmp_path, "topic", "--bootstrap-server", broker.internal, "--last", "5"))
-        job = MonitorProcess(tmp_path, broker.internal, "job", mirror="rebalance-mirror", quality={"enabled": False}).start()
+        model = {"silence_ms": Settings().silence_ms, "reorder_window_ms": Settings().reorder_window_ms}
+        job = MonitorProcess(
+            tmp_path, broker.internal, "job", mirror="rebalance-mirror", quality={"enabled": False}, model=model
+        ).start()
         stack.callback(job.kill)
         wait_for(lambda: tap.says("listening on"), "the tap listens")
         wait_for(job.positions, "the job reads", START_UP_S)
@@ -128,7 +140,7 @@ def test_packets_a_pipe_the_tap_the_topic_and_the_job_find_the_same_with_the_sam
             others = {"packets": packets, "pipe": pipe, "topic": topic}
             time.sleep(5)
         wait_for(lambda: all(tap.found() <= one.found() for one in others.values()), "all find what the tap finds")
-        wait_for(lambda: tap.found() <= found_by_job(job), "the job finds what the tap finds")
+        wait_for(lambda: tap.found() <= found_by_job(job), f"the job finds what the tap finds: {sorted(map(str, tap.found()))}")
         by_job = found_by_job(job)
         assert job.stop() == 0
     assert expected <= tap.found()
