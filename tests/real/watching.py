@@ -34,7 +34,7 @@ class Watching(NamedTuple):
 
     def _records(self) -> list[dict[str, Any]]:
         whole = self.out.read_text().rpartition("\n")[0]
-        return [json.loads(line) for line in whole.splitlines()]
+        return [json.loads(line) for line in whole.splitlines() if line.endswith("}")]  # others are what a kill cut
 
     def found(self) -> set[Found]:
         """What is found about groups."""
