@@ -12,6 +12,7 @@ import sys
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -91,11 +92,8 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         optional = {name for one in self.params if _is_bracketed(one.metavar or "") for name in one.opts}
-        following = (*args[1:], "-")
-        return super().parse_args(
-            ctx,
-            [f"{one}=" if one in optional and after.startswith("-") else one for one, after in zip(args, following, strict=True)],
-        )
+        given = [f"{one}=" if one in optional and after.startswith("-") else one for one, after in pairwise([*args, "-"])]
+        return super().parse_args(ctx, given)
 
 
 def _is_bracketed(metavar: str) -> bool:
