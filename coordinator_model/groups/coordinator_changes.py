@@ -319,7 +319,7 @@ class CoordinatorChanges(CoordinatorLoss):
         turn = self.acting not in ("", broker)
         if turn:
             before = self.tenures.get(self.acting)
-            skew_us = group.settings.clock_skew_us
+            skew_us = group.clock_skew_us
             if before is not None and exchange.effective_us - skew_us <= before.last_us:
                 return []  # the two exchanges overlap, so their order is unknown
             if known is not None and connection not in known.connections:

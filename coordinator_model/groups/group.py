@@ -123,6 +123,16 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         self.changed, self.counted, self.slow_changed = True, False, True
         return self
 
+    @property
+    def clock_skew_us(self) -> int:
+        """How far apart frames of two connections may be captured without that proving their order, in microseconds."""
+        return self.settings.clock_skew_us
+
+    @property
+    def late_us(self) -> int:
+        """By how much a frame may come later than a newer one of another connection, in microseconds."""
+        return self.settings.late_us
+
     # ------------------------------------------------------------------------------------------------ requests and connections
 
     def line(self, connection: str) -> ConnectionState:
@@ -151,7 +161,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
 
     def possible(self, exchange: Exchange, since_us: int) -> Iterator[PendingEffect]:
         """Yield what other requests may have done since a time, as far as an answer to this one can depend on it."""
-        return self.effects.possible(exchange, self.open.values(), since_us - self.settings.clock_skew_us)
+        return self.effects.possible(exchange, self.open.values(), since_us - self.clock_skew_us)
 
     def lost(self, exchange: Exchange, at_us: int) -> None:
         """Note that no answer to a request will be captured. It did not act any more once another broker was the coordinator."""
@@ -257,13 +267,13 @@ def note_late(group: Group[Any], exchange: Exchange, at_us: int, body: Any = Non
     Where clocks differ, that may be so of a frame that is the newest by its own clock.
     """
     newest_us = group.last_record_us if at_us < group.last_record_us else at_us - 1
-    if at_us - group.settings.clock_skew_us >= newest_us or exchange.api_key not in _OF_MEMBERSHIP:
+    if at_us - group.clock_skew_us >= newest_us or exchange.api_key not in _OF_MEMBERSHIP:
         return
     names = {exchange.member_id, exchange.instance_id, getattr(body, "member_id", None)}
     if isinstance(exchange.facts, LeaveFacts):
         names.update(*exchange.facts.members)
         names.update(member.id for member in group.members.values() if member.instance_id in names - {None})
-    since_us = newest_us - group.settings.late_us
+    since_us = newest_us - group.late_us
     kept = (known for known in group.late_frames if known[2] >= since_us)
     group.late_frames = (*kept, *((name, at_us, newest_us) for name in sorted(filter(None, names))))[-_KEPT:]
 
@@ -271,7 +281,7 @@ def note_late(group: Group[Any], exchange: Exchange, at_us: int, body: Any = Non
 def may_explain(group: Group[Any], held: Held) -> bool:
     """Return True if a late frame concerns the finding, and was captured before it arose, as far as clocks show."""
     concerned = {held.subject, held.member_id, held.instance_id}
-    skew_us = group.settings.clock_skew_us
+    skew_us = group.clock_skew_us
     return any(
         name in concerned and at_us <= held.opened_us + skew_us and held.opened_us <= newest_us
         for name, at_us, newest_us in group.late_frames

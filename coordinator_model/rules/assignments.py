@@ -223,7 +223,7 @@ def A_05(group: ClassicGroup) -> Iterator[Due]:
                 (suspect.frame,),
             )
 
-        yield Due(suspect.at_us + group.settings.late_us, suspect.member_id, CRITICAL, describe)
+        yield Due(suspect.at_us + group.late_us, suspect.member_id, CRITICAL, describe)
 
 
 @timer_rule("empty assignment delivered", CRITICAL, CONFIRMED, BROKER, matter=Matter.PLAN, suppressed_by=("A-08",))
@@ -247,7 +247,7 @@ def A_06(group: ClassicGroup) -> Iterator[Due]:
                 (suspect.frame,),
             )
 
-        yield Due(suspect.at_us + group.settings.late_us, suspect.member_id, CRITICAL, describe)
+        yield Due(suspect.at_us + group.late_us, suspect.member_id, CRITICAL, describe)
     for suspect in list(suspects(group, BLANK))[:1]:
 
         def describe_blank(suspect: Suspect = suspect) -> Breach:
@@ -261,7 +261,7 @@ def A_06(group: ClassicGroup) -> Iterator[Due]:
                 blame=CLIENT,
             )
 
-        yield Due(suspect.at_us + group.settings.late_us, "", WARNING, describe_blank)
+        yield Due(suspect.at_us + group.late_us, "", WARNING, describe_blank)
 
 
 @rule("follower submits an assignment", WARNING, CERTAIN, CLIENT)

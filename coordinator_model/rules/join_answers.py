@@ -148,7 +148,7 @@ def P_06(group: ClassicGroup, answered: JoinAnswered) -> Breach | None:
     if newest is None or newest.generation != body.generation_id:
         return None
     # Only responses to requests that waited at the same time are known to be of one coordinator without a restart.
-    if exchange.queued_behind or exchange.effective_us >= newest.proven_us - group.settings.clock_skew_us:
+    if exchange.queued_behind or exchange.effective_us >= newest.proven_us - group.clock_skew_us:
         return None
     if body.protocol_name != newest.protocol:
         return _disagree(group, answered, f"protocol {body.protocol_name}", f"protocol {newest.protocol}")

@@ -177,7 +177,7 @@ def P_08(group: ClassicGroup) -> Iterator[Due]:
                 (suspect.frame,),
             )
 
-        yield Due(suspect.at_us + group.settings.late_us, suspect.member_id, CRITICAL, describe)
+        yield Due(suspect.at_us + group.late_us, suspect.member_id, CRITICAL, describe)
 
 
 @rule("unsupported version used", WARNING, CERTAIN, CLIENT)

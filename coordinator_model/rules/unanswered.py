@@ -70,7 +70,7 @@ def _forgotten_since(group: ClassicGroup, newest: Generation, waiting: Exchange)
     early_us = group.settings.slack_us(0) if newest.roster[waiting.member_id] is not None else 0
     if waiting.effective_us < newest.proven_us - early_us and group.members[waiting.member_id].joined != newest.generation:
         return newest.proven_us
-    asked_us = group.coordinator_changes.rejoin_asked_us + group.settings.clock_skew_us
+    asked_us = group.coordinator_changes.rejoin_asked_us + group.clock_skew_us
     quiet_us = max(waiting.effective_us + _patience_us(group), asked_us)
     if any(member.joined == newest.generation and heartbeat_us > quiet_us for member, heartbeat_us in proven_heartbeats(group)):
         return waiting.effective_us

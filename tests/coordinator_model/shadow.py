@@ -145,7 +145,7 @@ class Shadow:
             return
         joined = exchange.api_key == JOIN_GROUP
         generation, member_id = (body.generation_id, body.member_id) if joined else (exchange.generation, exchange.member_id)
-        skew_us = group.settings.clock_skew_us
+        skew_us = group.clock_skew_us
         for one in self.waiting:
             if one.exchange.res_us + skew_us >= exchange.effective_us:
                 continue

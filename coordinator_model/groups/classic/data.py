@@ -99,7 +99,7 @@ class GroupData(Group[Member]):
 
     def proof_beyond(self, generation: int, before_us: int) -> Generation | None:
         """Return the oldest generation above ``generation`` that was proven before ``before_us``, None if there is none."""
-        skew = self.settings.clock_skew_us
+        skew = self.clock_skew_us
         for candidate in self.generations:
             if candidate.generation > generation and candidate.proven_us < before_us - skew:
                 return candidate
@@ -114,7 +114,7 @@ class GroupData(Group[Member]):
         """
         if self.deleted_us is not None and self.deleted_us >= known.proven_us:
             return False
-        surely_us = before_us - self.settings.clock_skew_us
+        surely_us = before_us - self.clock_skew_us
         if known.sync_done_us is not None and known.sync_done_us < surely_us:
             return True
         proven_us = before_us if connection == known.proof.connection else surely_us

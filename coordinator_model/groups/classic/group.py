@@ -223,7 +223,7 @@ class ClassicGroup(GroupData):
         after the request, or if a JoinGroup waits. Else what seemed to begin it never reached the coordinator.
         """
         if self.state is State.PREPARING:
-            late_us = self.settings.late_us
+            late_us = self.late_us
             if exchange.inv_us <= self.state_since_us + late_us or any(one.api_key == JOIN_GROUP for one in self.open.values()):
                 return
             seen = Observation.JOINED if self.generations[-1].sync_done_us is None else Observation.STILL_SERVED
@@ -291,7 +291,7 @@ class ClassicGroup(GroupData):
 
     def stays(self, member: Member, exchange: Exchange) -> None:
         """Note that a member was served after its LeaveGroup: the LeaveGroup never reached the coordinator, if this request is later."""
-        asked_after = exchange.inv_us > member.leave_asked_us + self.settings.clock_skew_us
+        asked_after = exchange.inv_us > member.leave_asked_us + self.clock_skew_us
         if asked_after and not any(open_.api_key == LEAVE_GROUP for open_ in self.open.values()):
             member.leaving = False
 

@@ -119,7 +119,7 @@ def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Ev
     if note_version(group.members, exchange, body):
         group.changed = True
     if not (exchange.error_codes or {exchange.error}) & COORDINATOR_MOVES:
-        group.effects.at_work(exchange, group.settings.late_us)
+        group.effects.at_work(exchange, group.late_us)
     return events
 
 
@@ -233,7 +233,7 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
             return None
         since_us = max(since_us, watched_us, self.coverage.since_us)
         settings = self.settings
-        return since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + settings.clock_skew_us
+        return since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + self.clock_skew_us
 
     def holders_of(self, partitions: Container[tuple[str, int]]) -> list[str] | None:
         known = self.rebalances

@@ -97,7 +97,7 @@ class Positions:
             if group.lasts(known, self.first_us, self.exchange.key[0]):
                 chain.reached(known.proven_us, (known.generation, _COMPLETING), known)
                 if known.sync_done_us is not None:
-                    chain.reached(known.sync_done_us + group.settings.clock_skew_us, (known.generation, _STABLE), known)
+                    chain.reached(known.sync_done_us + group.clock_skew_us, (known.generation, _STABLE), known)
         self._join_phase(chain)
         if self.later.generation is not None:
             last = _STABLE if self.later.in_sync else _PREPARING
@@ -120,7 +120,7 @@ class Positions:
         )
         if len(waiting) >= _WITNESSES:
             proven_us = sorted(join.inv_us for join in waiting)[_WITNESSES - 1]
-            chain.reached(proven_us + group.settings.late_us, (known.generation, _PREPARING), waiting)
+            chain.reached(proven_us + group.late_us, (known.generation, _PREPARING), waiting)
 
     def not_in_phase(self, phase: str, relation: str) -> Reason | None:
         """Return why the group was not in this phase, its generation so related to the request's; None if it may have been."""
@@ -221,7 +221,7 @@ class Positions:
         instance = self.instance
         if instance is None or instance.member_id == self.member_id or not instance.settled_us:
             return None
-        if instance.settled_us + self.group.settings.clock_skew_us >= self.first_us:
+        if instance.settled_us + self.group.clock_skew_us >= self.first_us:
             return None
         member, joins = self.member, self.exchange.api_key == JOIN_GROUP
         held_it = (
@@ -242,7 +242,7 @@ class Positions:
             member is None
             or not self._is_known_as()
             or member.proven_us is None
-            or member.proven_us >= self.first_us - self.group.settings.clock_skew_us
+            or member.proven_us >= self.first_us - self.group.clock_skew_us
         ):
             return None
         return Reason(MEMBER, f"{member.id} was accepted before and afterwards", _joined_frame(member.joined_frame))
@@ -258,7 +258,7 @@ class Positions:
         if member is None or not self._is_known_as() or known.roster.get(member.id, "") is not None:
             return None
         if (
-            known.proven_us >= self.first_us - self.group.settings.clock_skew_us
+            known.proven_us >= self.first_us - self.group.clock_skew_us
             or member.session_timeout_ms is None
             or member.proven_us is None
         ):
@@ -280,7 +280,7 @@ class Positions:
         if (
             instance is None
             or instance.member_id != self.member_id
-            or instance.tried_us >= self.first_us - self.group.settings.clock_skew_us
+            or instance.tried_us >= self.first_us - self.group.clock_skew_us
         ):
             return None
         if any(

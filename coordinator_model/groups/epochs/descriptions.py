@@ -20,7 +20,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> None:
     """Take over a description, if members without a frame show that capture misses them."""
     described = next((one for one in body.groups if one.group_id == group.name and not one.error_code), None)
     longest_ms = group.longest_session_ms()
-    session_us = 1_000 * longest_ms + group.settings.slack_us(longest_ms) + group.settings.clock_skew_us
+    session_us = 1_000 * longest_ms + group.settings.slack_us(longest_ms) + group.clock_skew_us
     if described is None or exchange.inv_us - session_us < max(group.coverage.since_us, group.followed_us):
         return
     unseen = tuple(

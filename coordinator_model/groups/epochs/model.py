@@ -89,7 +89,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
             self.changed = True
         events += sessions.on_response(self, exchange, body.throttle_time_ms)
         if not (exchange.error_codes or {exchange.error}) & COORDINATOR_MOVES:
-            self.effects.at_work(exchange, self.settings.late_us)
+            self.effects.at_work(exchange, self.late_us)
         self.note_state(exchange.res_us)
         return events
 
@@ -194,7 +194,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         since_us = max(member.last_frame_us, member.accepted_us, watched_us, self.coverage.since_us)
         # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.
         timeout_ms = self.shortest_session_ms(member) if member.removed == Removed.AWAY else self.longest_session_ms(member)
-        return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.settings.clock_skew_us
+        return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.clock_skew_us
 
     def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:
         member = self.members.get(member_id)

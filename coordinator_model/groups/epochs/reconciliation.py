@@ -109,7 +109,7 @@ def longest_kept_us(group: EpochGroupData, timeout_ms: int) -> int:
 
 def note_double_grants(group: EpochGroupData, exchange: Exchange, member: EpochMember, assignment: Partitions) -> None:
     """Note partitions of an assignment that another member held for the whole time in which it can have been made."""
-    skew_us = group.settings.clock_skew_us
+    skew_us = group.clock_skew_us
     for other in group.members.values():
         if other is member or other.granted is None or other.removed is not None or other.classic:
             continue
@@ -124,7 +124,7 @@ def note_double_grants(group: EpochGroupData, exchange: Exchange, member: EpochM
 
 def prove_double_grants(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> tuple[Event, ...]:
     """Return events for what the member held all along while others got it. Call this before its success is processed."""
-    skew_us = group.settings.clock_skew_us
+    skew_us = group.clock_skew_us
     concerned = [known for known in group.doubles if known.holder == member.id and known.at_us + skew_us < exchange.inv_us]
     if not concerned:
         return NOTHING

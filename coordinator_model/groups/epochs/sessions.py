@@ -86,7 +86,7 @@ def begins_anew(group: EpochGroupData, exchange: Exchange, epoch: int) -> bool:
 
     The coordinator deletes an empty group without offsets when it next cleans up, and no frame shows it. An epoch never falls otherwise.
     """
-    since_us = group.epoch_us + group.settings.clock_skew_us
+    since_us = group.epoch_us + group.clock_skew_us
     if group.epoch is None or epoch >= group.epoch or exchange.inv_us <= since_us or not exchange.gap_free:
         return False
     return all(_can_be_gone(group, member, exchange.inv_us) for member in group.members.values())

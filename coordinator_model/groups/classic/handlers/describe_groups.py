@@ -28,7 +28,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
 
 
 def _is_true_of_a_generation(group: ClassicGroup, described: Description) -> bool:
-    skew_us = group.settings.clock_skew_us
+    skew_us = group.clock_skew_us
     if described.state != State.STABLE or not described.names_instances or not is_coordinator(group, described.broker):
         return False
     if described.generation is None or described.generation != group.generation_seen or any(group.waiting_joins()):

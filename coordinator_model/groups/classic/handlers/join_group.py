@@ -176,7 +176,7 @@ def _joined(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, 
     generation = body.generation_id
     newest = group.newest_generation
     if newest is not None and generation < newest.generation:
-        skew = group.settings.clock_skew_us
+        skew = group.clock_skew_us
         if newest.proven_us >= exchange.effective_us - skew:
             # It overlaps the newest generation, so it may be an old response that was captured late. Its request shows how old.
             _receive_late(group, exchange, body)
@@ -230,7 +230,7 @@ def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Genera
         return None
     if exchange.instance_id is not None and _may_replace(group, exchange, newest.roster):
         return None
-    if newest.proven_us >= exchange.effective_us - group.settings.clock_skew_us:
+    if newest.proven_us >= exchange.effective_us - group.clock_skew_us:
         return None  # parked with the others
     return _why_reset(group, exchange, newest, group.judge(exchange, NONE, issued=newest.generation - 1))
 
@@ -332,7 +332,7 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
     if exchange.member_id and instance.held_us:
         events.extend(group.unlawful(exchange))  # only an empty member id replaces a holder: this response is old, or wrong
         return
-    if exchange.res_us + group.settings.clock_skew_us < instance.held_us:
+    if exchange.res_us + group.clock_skew_us < instance.held_us:
         group.remove(member, Removed.REPLACED, instance.held_us)  # captured late: the holder has replaced it since
         return
     old_id, instance.member_id = instance.member_id, member.id

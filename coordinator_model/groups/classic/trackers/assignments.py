@@ -225,7 +225,7 @@ class Assignments(Stored):
         if newest is None or newest.generation != body.generation_id:
             return (answered,)  # an old response, captured late
         plan = self._plan_of(group, body)
-        self.rooted = self.rooted or exchange.effective_us >= self.since_us + group.settings.late_us
+        self.rooted = self.rooted or exchange.effective_us >= self.since_us + group.late_us
         self.suspects = tuple(one for one in self.suspects if one.kind != AHEAD or one.generation > plan.generation)
         if is_foreign(exchange, body):
             plan.foreign = (*plan.foreign[-STRANGE_KEPT:], body.member_id)
@@ -408,7 +408,7 @@ class Assignments(Stored):
             plan.entries = given
         plan.submitted = True
         plan.offers = None
-        before_us = exchange.inv_us - group.settings.clock_skew_us  # earlier responses cannot follow from this plan
+        before_us = exchange.inv_us - group.clock_skew_us  # earlier responses cannot follow from this plan
         self.suspects = tuple(one for one in self.suspects if one.at_us < before_us or not is_explained(plan, one))
 
     def _synced(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:

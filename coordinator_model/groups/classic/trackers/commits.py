@@ -56,7 +56,7 @@ def member_throughout(group: GroupData, commit: SimpleCommit) -> Member | None:
     Member ids are never reused, so it was a member throughout, and the group was not empty; unless it was asked to leave, and a load
     that no frame shows has brought it back.
     """
-    skew_us = group.settings.clock_skew_us
+    skew_us = group.clock_skew_us
     for member, heartbeat_us in proven_heartbeats(group):
         if (
             member.joined is not None

@@ -112,7 +112,7 @@ def _contradicted(group: GroupData, described: Description) -> tuple[Event, ...]
 
 def _lasted(group: GroupData, newest: Generation, described: Description) -> bool:
     """Return True if the generation was complete before the description and went on after it, without a replacement."""
-    skew_us = group.settings.clock_skew_us
+    skew_us = group.clock_skew_us
     if newest.sync_done_us is None or newest.sync_done_us >= described.asked_us - skew_us or newest.unsettled_us:
         return False
     if any(

@@ -59,7 +59,7 @@ def in_one_life(group: GroupData, exchange: Exchange, newest: Generation) -> boo
 
     Either the generation outlives a restart, or this request was parked with the others.
     """
-    parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - group.settings.clock_skew_us
+    parked = not exchange.queued_behind and exchange.effective_us <= newest.proven_us - group.clock_skew_us
     return parked or group.lasts(newest, exchange.effective_us)
 
 

@@ -228,7 +228,7 @@ class MemberIdentity(Stored):
         instance = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
         if instance is None or instance.member_id == exchange.member_id or not instance.settled_us:
             return None
-        return instance if instance.settled_us + group.settings.clock_skew_us < exchange.effective_us else None
+        return instance if instance.settled_us + group.clock_skew_us < exchange.effective_us else None
 
     # ------------------------------------------------------------------------------------------------ helpers
 
@@ -392,7 +392,7 @@ class MemberIdentity(Stored):
         wrong, left = [], []
         stale_us = exchange.res_us - group.settings.quiet_ms * 1_000
         for refusal in self.suspected:
-            after = refusal.res_us + group.settings.clock_skew_us < exchange.effective_us
+            after = refusal.res_us + group.clock_skew_us < exchange.effective_us
             same = refusal.member_id == member_id and refusal.error != ILLEGAL_GENERATION
             unbroken = refusal.by_others and generation == refusal.generation and (settled or refusal.error == ILLEGAL_GENERATION)
             if after and (same or unbroken):
@@ -408,7 +408,7 @@ class MemberIdentity(Stored):
         wrong, left = [], []
         for refusal in self.suspected:
             holder_id = holders.get(refusal.instance_id) if refusal.instance_id is not None else None
-            after = refusal.res_us + group.settings.clock_skew_us < exchange.effective_us
+            after = refusal.res_us + group.clock_skew_us < exchange.effective_us
             if refusal.error == FENCED_INSTANCE_ID and holder_id is not None and after:
                 holder = group.members.get(holder_id)
                 earlier = holder is not None and holder.removed == Removed.REPLACED and holder.joined_us < refusal.joined_us
@@ -451,5 +451,5 @@ class MemberIdentity(Stored):
 
 def _is_written(group: GroupData, known: Generation, exchange: Exchange) -> bool:
     """Return True if no load can have lost the generation before this request. One that is lost is given again later."""
-    surely_us = exchange.effective_us - group.settings.clock_skew_us
+    surely_us = exchange.effective_us - group.clock_skew_us
     return known.sync_done_us is not None and known.sync_done_us < surely_us

@@ -281,7 +281,7 @@ class Offsets(Stored):
             return None
         if newest.unsettled_us or newest.leader_synced_us is not None or newest.sync_done_us is not None:
             return None
-        skew_us = group.settings.clock_skew_us
+        skew_us = group.clock_skew_us
         if newest.proven_us >= exchange.effective_us - skew_us or self.unrest_us >= newest.proven_us or self.joins_out:
             return None
         shortest_ms = group.settings.unbounded_join_ms
