@@ -147,6 +147,7 @@ class ClusterFacts(Stored):
     _missing: dict[tuple[str, str | None, str], tuple[str, ...]] = {}  #: by cluster and client
     _failed: dict[tuple[str, str, str], FailedConnections] = {}  #: by cluster, address of a broker and host of the client
     _ends_captured: dict[tuple[str, str], bool] = {}  #: (cluster, broker) → whether the end of a connection is captured
+    step_us: int = 0  #: how coarse the times of the partition's records are; the coarsest counts
 
     def connections_failed(self, record: MirrorRecord, failed: Unreached) -> None:
         """Take over that connections to a broker's address failed since the last such record of that host."""

@@ -317,6 +317,7 @@ class Coordinator:
 
     def _frame(self, record: MirrorRecord, found: list[Finding]) -> None:
         api_key = record.api_key
+        self._facts.step_us = max(self._facts.step_us, record.step_us)
         is_request = record.kind is _REQUEST
         if self._disconnections and not is_request:
             note_answer(self._disconnections, record.cluster, record.broker, record.at_us)

@@ -126,12 +126,12 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     @property
     def clock_skew_us(self) -> int:
         """How far apart frames of two connections may be captured without that proving their order, in microseconds."""
-        return self.settings.clock_skew_us
+        return self.settings.clock_skew_us + self.facts.step_us
 
     @property
     def late_us(self) -> int:
         """By how much a frame may come later than a newer one of another connection, in microseconds."""
-        return self.settings.late_us
+        return self.settings.late_us + self.facts.step_us
 
     # ------------------------------------------------------------------------------------------------ requests and connections
 

@@ -61,6 +61,7 @@ _KEYS: Final = {
     "kind": "k", "at_us": "at", "cluster": "cl", "broker": "br", "connection": "cn", "exchange": "sq", "api_key": "api",
     "api_version": "ver", "correlation_id": "cor", "client_id": "cid", "client_address": "ip", "client_software": "sw",
     "cut_bytes": "cut", "queued_behind": "out", "capped_bytes": "cap", "principal": "pr",
+    "step_us": "st",
 }  # fmt: skip
 """Field of a record → key of the envelope, in the order in which they are written. A missing key means the field's default."""
 
@@ -102,6 +103,7 @@ class MirrorRecord(_Decoded, Struct, dict=True, rename=_key_of):
     frame: bytes = b""  #: header and body without the 4-byte length; empty for open and close
     capped_bytes: int = 0  #: those of ``cut_bytes`` that the capturer saw and left out, since the frame is longer than it keeps
     principal: str = ""  #: as whom the client is authenticated and by which listener, where the input contains it
+    step_us: int = 0  #: how coarse the capture time is: the frame passed in the step that begins with it
 
     def _replace(self, **changes: Any) -> Self:
         """Return a copy with changes, which must be decoded again."""

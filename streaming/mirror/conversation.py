@@ -117,6 +117,7 @@ class Conversation:
         self._at_us = at_us
         self._software = ""
         self._principal = ""  # set only by an input that knows it
+        self._step_us = 0  # likewise
         self._known_software = ClientSoftware() if software is None else software
         self._announced: tuple[Client, str] | None = None  # by this connection itself
         self._groups: dict[str, None] = {}  # seen on this connection, in order
@@ -243,6 +244,7 @@ class Conversation:
             frame,
             cut if len(frame) >= self._frame_cap else 0,
             self._principal,
+            self._step_us,
         )
 
     def _write_to(self, groups: Iterable[str], record: MirrorRecord) -> None:

@@ -105,12 +105,12 @@ class LoggedConnection(Conversation):
         self.names: dict[str, None] = {}  #: groups that its requests name, those that are not written yet included
         self._held = [] if midway else [record._replace(frame=NO_END) for record in self._held]
 
-    def asked(self, frame: bytes, at_us: int, software: str, principal: str) -> None:
+    def asked(self, logged: Logged, at_us: int) -> None:
         """The client's next request."""
         self.waiting -= 1
-        self._principal = principal
-        self._software = self._software or software
-        self.client_sent(_size(len(frame)) + frame, at_us)
+        self._principal, self._step_us = logged.principal, logged.step_us
+        self._software = self._software or logged.software
+        self.client_sent(_size(len(logged.request)) + logged.request, at_us)
 
     def answered(self, frame: bytes, at_us: int) -> None:
         """The broker's response to the oldest request that has none."""

@@ -96,6 +96,7 @@ class RequestLogReader:
         self._may_wait: dict[LoggedConnection, tuple[int, str]] = {}  # since when a request may wait unseen, of which member
         # Of each member the exchanges that are not written yet, on whichever connection: when one came, and whether its sender is settled.
         self._of_members: dict[str, list[tuple[int, bool]]] = {}
+        self._over_us: dict[str, int] = {}  # by broker, when the newest request was over whose line has a coarse time
         self._asked = 0  # requests that are written, and whose responses are not
         self._next_tick_us = 0
 
@@ -179,8 +180,9 @@ class RequestLogReader:
     def _hold(self, logged: Logged) -> None:
         self.counts["exchanges"] += 1
         connection = self._connection(logged)
-        received_us = max(logged.received_us, connection.over_us)  # a broker reads the next request when it has answered this one
-        connection.over_us = over_us = max(logged.at_us, received_us)
+        received_us, over_us = self._times_of(logged, connection)
+        connection.over_us = over_us
+        self.newest_us = max(self.newest_us, over_us)
         connection.names.update(dict.fromkeys(logged.groups))
         if not logged.request:
             self.counts[_WITHOUT_REQUEST] += 1
@@ -195,6 +197,21 @@ class RequestLogReader:
         heappush(self._of_members.setdefault(logged.member, []), (received_us, logged.api_key in _SENT_BY_SETTLED))
         self._push(received_us, connection, logged, is_answer=False)
         self._push(over_us, connection, logged, is_answer=True)
+
+    def _times_of(self, logged: Logged, connection: LoggedConnection) -> tuple[int, int]:
+        """Return when a request was received, and when it was over.
+
+        A broker reads the next request of a connection when it has answered this one. Lines of one whole second are in the order in which
+        it answered: each is over as early as those before it allow.
+        """
+        broker, at_us, received_us = connection.ends.broker, logged.at_us, logged.received_us
+        if logged.step_us:
+            proven_us = max(self._over_us.get(broker, 0), connection.over_us + at_us - received_us)
+            late_us = min(max(proven_us - at_us, 0), logged.step_us - 1)
+            at_us, received_us = at_us + late_us, received_us + late_us
+            self._over_us[broker] = at_us
+        received_us = max(received_us, connection.over_us)
+        return received_us, max(at_us, received_us)
 
     def _hold_topics(self, entry: LoggedTopics) -> None:
         if news := self._topics.learn(entry.topics):
@@ -276,7 +293,7 @@ class RequestLogReader:
             heappop(self._of_members[logged.member])
             if not self._of_members[logged.member]:
                 del self._of_members[logged.member]
-            connection.asked(logged.request, at_us, logged.software, logged.principal)
+            connection.asked(logged, at_us)
             return
         if not logged.request:
             connection.answered_alone(logged, at_us)

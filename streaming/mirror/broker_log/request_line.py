@@ -70,6 +70,7 @@ class Logged(NamedTuple):
     groups: tuple[str, ...]
     software: str
     principal: str  #: with the listener, ``User:billing by SCRAM (SASL_SSL)``
+    step_us: int  #: how coarse its times are; 0 for milliseconds, which the margin covers
 
 
 class Unread(NamedTuple):
@@ -145,9 +146,8 @@ class RequestLines:
             answer = encode_response(response, api_version=known, correlation_id=correlation_id)
             may_wait = _next_may_wait(response)
             member = member or _member(response)
-        late_us = time.step_us if time.step_us > 1_000 else 0
         return Logged(
-            at_us=time.at_us + late_us,
+            at_us=time.at_us,
             received_us=time.at_us - took_us - _MARGIN_US,
             connection=connection,
             api_key=key,
@@ -159,6 +159,7 @@ class RequestLines:
             groups=() if request is None else groups_named(request),
             software=_software(fields.get("clientInformation")),
             principal=_principal(fields),
+            step_us=time.step_us if time.step_us > _MARGIN_US else 0,
         )
 
     def _of_coordinator(self, line: bytes) -> CoordinatorLine | None:

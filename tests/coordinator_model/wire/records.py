@@ -28,6 +28,7 @@ records = st.builds(
     client_software=st.text(),
     cut_bytes=st.integers(0, 2**31),
     capped_bytes=st.integers(0, 2**31),
+    step_us=st.integers(0, 10**6),
     queued_behind=st.integers(0, 1000),
     frame=st.binary(),
 )

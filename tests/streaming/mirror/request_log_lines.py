@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -10,11 +11,18 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import pytest
+
 from coordinator_model import wire
+from coordinator_model.finding import Finding
 from coordinator_model.wire.encoder import default_of
 from coordinator_model.wire.layouts import LAYOUTS, REQUESTS, RESPONSES, Layout
 from coordinator_model.wire.message import Struct
 from coordinator_model.wire.record import Kind, MirrorRecord
+from streaming.engine.engine import Engine
+from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.mirror.pcap.files import opened
+from tests.golden.transcript import SETTINGS
 
 BASE_S = 1_700_000_000
 
@@ -115,6 +123,17 @@ def lines_of(found: Iterable[MirrorRecord]) -> list[bytes]:
 
 def _host(record: MirrorRecord) -> str:
     return record.client_address.rpartition(":")[0] or record.client_address or "10.0.1.1"
+
+
+def findings_of(log: Iterable[bytes]) -> tuple[list[Finding], RequestLogReader]:
+    """What is found in the lines of a log, each finding as it was last, with the reader that read them."""
+    found: dict[str, Finding] = {}
+    engine = Engine(topic="log", settings=SETTINGS, found=lambda finding: found.update({finding.id: finding}))
+    reader = RequestLogReader(engine.recorded)
+    reader.read([reader.entries_in(opened(io.BytesIO(b"".join(log))), pytest.fail)])
+    reader.finish()
+    engine.finish()
+    return list(found.values()), reader
 
 
 BY_BROKERS = Path(__file__).parent / "request_logs"

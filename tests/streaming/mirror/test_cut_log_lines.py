@@ -5,33 +5,25 @@ Logs are made of the golden transcripts, in which every kind of trouble stands.
 
 from __future__ import annotations
 
-import io
 import re
 from datetime import datetime
 from zlib import crc32
 
 import pytest
 
-from coordinator_model.finding import Finding, Severity
-from streaming.engine.engine import Engine
+from coordinator_model.finding import Severity
 from streaming.mirror.broker_log.reader import RequestLogReader
-from streaming.mirror.pcap.files import opened
-from tests.golden.transcript import SETTINGS, names, read
+from tests.golden.transcript import names, read
 from tests.samples import sampled
-from tests.streaming.mirror.request_log_lines import lines_of
+from tests.streaming.mirror.request_log_lines import findings_of, lines_of
 
 GRAVE = {Severity.ERROR, Severity.CRITICAL}
 
 
 def grave(log: list[bytes]) -> tuple[set[tuple[str, str, str | None]], RequestLogReader]:
     """Rule, group and member of what is found at error or above, with the reader that read the log."""
-    found: dict[str, Finding] = {}
-    engine = Engine(topic="log", settings=SETTINGS, found=lambda finding: found.update({finding.id: finding}))
-    reader = RequestLogReader(engine.recorded)
-    reader.read([reader.entries_in(opened(io.BytesIO(b"".join(log))), pytest.fail)])
-    reader.finish()
-    engine.finish()
-    return {(one.rule, one.group, one.member_id) for one in found.values() if one.severity in GRAVE}, reader
+    found, reader = findings_of(log)
+    return {(one.rule, one.group, one.member_id) for one in found if one.severity in GRAVE}, reader
 
 
 def guilty(found: set[tuple[str, str, str | None]]) -> set[tuple[str, str | None]]:

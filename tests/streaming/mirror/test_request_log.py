@@ -139,9 +139,12 @@ class TestLayouts:
         found = Read(b"22:13:20,250 DEBUG " + heartbeat(0).split(b"DEBUG ", 1)[1])
         assert found.counted() == {"have no date and time before the message": 1}
 
-    def test_whole_seconds_make_the_intervals_wider(self):
-        line = heartbeat(0).replace(b",000]", b"]")
-        assert Read(line).at_ms() == [-2.0, 1000.0]
+    def test_of_whole_seconds_the_order_of_the_lines_decides(self):
+        """A request took as long as its line says, and follows the answer before it; the step says that times are no finer."""
+        lines = (heartbeat(over_ms, took_ms=took_ms) for over_ms, took_ms in ((100, 10), (500, 200), (700, 100), (1_800, 50)))
+        found = Read(b"".join(re.sub(rb",\d{3}\]", b"]", line) for line in lines))
+        assert found.at_ms() == [-11.0, 0.0, 0.0, 201.0, 201.0, 302.0, 949.0, 1000.0]
+        assert {record.step_us for record in found.records} == {1_000_000}
 
 
 class TestTimes:
