@@ -225,6 +225,8 @@ class MemberServed(MemberEvent, frozen=True, kw_only=True):
     """A member got its assignment; in a group with epochs, it got partitions."""
 
     partitions: dict[str, list[int]] | None  #: by topic; None if the assignment cannot be read
+    #: What nobody held while a static member was away that returned without a rebalance; None for any other.
+    unheld: Annotated[tuple[Unheld, ...] | None, Form(_publish_unheld, _read_unheld)] = None
 
 
 class MemberToldToGiveUp(MemberEvent, frozen=True, kw_only=True, tag="told_to_give_up"):

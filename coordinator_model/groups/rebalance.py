@@ -307,9 +307,7 @@ class Recorder(Stored):
         else:
             last = max((one for one in members if one.served_us), key=lambda one: one.served_us, default=None)
         over.over_us, over.size, over.lost_us = at_us, len(members), sum(one.idle_us(at_us) for one in members)
-        cost = Cost(1, over.lost_us, sum(one.us for one in moved.unheld) if moved else 0)
-        self.costs[over.cause] = self.costs.get(over.cause, Cost()).plus(cost)
-        group.counters.rebalanced(group.cluster, over.cause, cost)
+        self.add_cost(group, over.cause, Cost(1, over.lost_us, sum(one.us for one in moved.unheld) if moved else 0))
         self.add(
             group,
             RebalanceFinished,
@@ -336,6 +334,11 @@ class Recorder(Stored):
             waited_for=_longest_first(waited),
             assignor=assignor,
         )
+
+    def add_cost(self, group: Group[Any], cause: str, cost: Cost) -> None:
+        """Add what a cause cost."""
+        self.costs[cause] = self.costs.get(cause, Cost()).plus(cost)
+        group.counters.rebalanced(group.cluster, cause, cost)
 
     def regain_members(self, group: Group[Any], exchange: Exchange, known: str) -> None:
         """Note that a response has shown all members, unless they were known before.

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator_model.advice import Advice, advise
-from coordinator_model.events import RebalanceFinished, SightLost, SightRegained
+from coordinator_model.events import MemberServed, RebalanceFinished, SightLost, SightRegained
 from coordinator_model.finding import Severity, iso_utc
 from coordinator_model.wording import counted
 from streaming.mirror.broker_log.history import LACKS
@@ -301,9 +301,9 @@ def dearest_first(causes: dict[str, Lost]) -> dict[str, Lost]:
     return dict(sorted(causes.items(), key=lambda one: (-(one[1].member_seconds or 0.0), -(one[1].took_ms or 0))))
 
 
-def unheld_s(rebalance: RebalanceFinished) -> float | None:
+def unheld_s(event: RebalanceFinished | MemberServed) -> float | None:
     """Return for how many partition-seconds no member held partitions; None if that is not known."""
-    return None if rebalance.unheld is None else sum(one.us for one in rebalance.unheld) / 1_000_000
+    return None if event.unheld is None else sum(one.us for one in event.unheld) / 1_000_000
 
 
 def _group(past: GroupPast, findings: list[Json], from_s: float, *, several: bool) -> GroupReport:
@@ -311,7 +311,11 @@ def _group(past: GroupPast, findings: list[Json], from_s: float, *, several: boo
     report = GroupReport(past, several, next(filter(None, kinds), ""), findings=findings)
     waited: dict[tuple[str, str], WaitedFor] = {}
     for event in past.events:
-        if not isinstance(event, RebalanceFinished) or event.at_s < from_s:
+        if event.at_s < from_s:
+            continue
+        if isinstance(event, MemberServed) and event.unheld is not None:  # a static member that returned without a rebalance
+            report.lost = report.lost.plus(Lost(unheld_partition_seconds=unheld_s(event)))
+        if not isinstance(event, RebalanceFinished):
             continue
         lost = Lost.of(event)
         report.lost = report.lost.plus(lost)

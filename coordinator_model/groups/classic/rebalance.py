@@ -11,9 +11,9 @@ shows which it is: an eager consumer owns nothing by then. The client's own time
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator_model.counters import Cost
 from coordinator_model.events import (
     DELETED,
     MEMBERS_UNKNOWN,
@@ -24,6 +24,7 @@ from coordinator_model.events import (
     PARTITIONS_ADDED,
     SERVED,
     SESSION_EXPIRED,
+    STATIC_RETURNED,
     ConnectionClosed,
     FramePlace,
     MemberDropped,
@@ -38,6 +39,7 @@ from coordinator_model.events import (
 )
 from coordinator_model.groups.classic.assignment_checks import CONSUMER, Partitions, read_assignment
 from coordinator_model.groups.classic.departures import note_departure
+from coordinator_model.groups.classic.holders import holders, holds_after, released_us
 from coordinator_model.groups.classic.trackers.rebalance_causes import expired, had_members
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
 from coordinator_model.groups.evidence import client_named, client_text
@@ -53,7 +55,6 @@ from coordinator_model.groups.rebalance import (
     Rebalance,
     Recorder,
     Starter,
-    TopicPartition,
     place_of,
 )
 from coordinator_model.groups.records import NO_CLIENT, Exchange, JoinFacts, LeaveFacts, Member, Removed
@@ -169,7 +170,7 @@ class ClassicRebalances(Recorder):
         if newest is None or exchange.generation != newest.generation:
             return
         identity = _identity_of(group, exchange)
-        partitions = _partitions_of(group, body)
+        partitions, unheld = _partitions_of(group, body), None
         if current is not None and current.generation == newest.generation:
             progress = current.progress_of(identity)
             if progress.served_us:
@@ -181,9 +182,9 @@ class ClassicRebalances(Recorder):
                 current.synced_us = exchange.res_us
                 self.phase_ended(group, exchange, current, "sync", current.completed_us)
         elif partitions is not None and self.held_known:
-            self.held[identity.holder] = partitions
+            unheld = _returned(self, group, identity, partitions, exchange.res_us)
         shown = None if partitions is None else {topic: sorted(owned) for topic, owned in sorted(partitions.items())}
-        self.emit(group, MemberServed, exchange, identity, partitions=shown)
+        self.emit(group, MemberServed, exchange, identity, partitions=shown, unheld=unheld)
         self._end_if_served(group, exchange)
 
     def _rejoin_asked(self, group: GroupData, exchange: Exchange) -> None:
@@ -373,13 +374,13 @@ class ClassicRebalances(Recorder):
         """Let each member hold what it was served; return what moved, None if that is not known."""
         by_holder = {one.identity.holder: one for one in members}
         moved = None
-        after = {holder: _holds_after(one, self.held) for holder, one in by_holder.items()}
+        after = {holder: holds_after(one, self.held) for holder, one in by_holder.items()}
         before_known = self.held_known or current.generation == current.incarnation == 1  # a new group
         if before_known and all(one.partitions is not None for one in members if one.served_us):
             moved = self._moved(after, by_holder, at_us)
         self.gone_us = {}
         complete = ended == SERVED and all(one.partitions is not None for one in members)
-        self.held_known = (complete or self.held_known) and sum(1 for _ in _holders(after)) <= PARTITIONS_KEPT
+        self.held_known = (complete or self.held_known) and sum(1 for _ in holders(after)) <= PARTITIONS_KEPT
         self.held = after if self.held_known else {}
         if not self.held_known:
             self.unheld = ()
@@ -387,19 +388,19 @@ class ClassicRebalances(Recorder):
 
     def _moved(self, after: dict[str, Partitions], members: dict[str, MemberProgress], ended_us: int) -> Moved:
         """Return what moved between holders, and note what has no holder at the end of the rebalance."""
-        old, new = dict(_holders(self.held)), dict(_holders(after))
+        old, new = dict(holders(self.held)), dict(holders(after))
         since_us = {(topic, partition): at_us for topic, partition, at_us in self.unheld}
         unheld, left = [], []
         for topic, partition in {**old, **since_us}:
             each = topic, partition
             holder, next_holder = old.get(each), new.get(each)
-            released_us = since_us.get(each, 0) if holder is None else _released_us(holder, next_holder, members, self.gone_us)
+            free_us = since_us.get(each, 0) if holder is None else released_us(holder, next_holder, members, self.gone_us)
             if next_holder is None:
                 left.append((topic, partition, ended_us))
-            if released_us:
+            if free_us:
                 taker = members.get(next_holder) if next_holder is not None else None
                 held_us = taker.served_us if taker is not None and taker.served_us else ended_us
-                unheld.append(Unheld(topic, partition, held_us - released_us))
+                unheld.append(Unheld(topic, partition, held_us - free_us))
         self.unheld = tuple(left)
         stayed = sum(new.get(each) == holder for each, holder in old.items())
         return Moved(len({**old, **new}) - stayed, stayed, tuple(sorted(one for one in unheld if one.us > 0)))
@@ -421,6 +422,20 @@ def _took_part(group: GroupData, current: Rebalance) -> list[MemberProgress]:
 def _assignor_of(group: GroupData, current: Rebalance) -> str | None:
     newest = group.newest_generation
     return newest.protocol if newest is not None and newest.generation == current.generation else None
+
+
+def _returned(
+    recorder: ClassicRebalances, group: GroupData, identity: Identity, partitions: Partitions, at_us: int
+) -> tuple[Unheld, ...] | None:
+    """Note what a member was served beside a rebalance; return what nobody held while it was away if it is a static one that was."""
+    holder = identity.holder
+    before, recorder.held[holder] = recorder.held.get(holder, {}), partitions
+    since_us = recorder.gone_us.pop(holder, None) if identity.instance_id is not None else None
+    if since_us is None:
+        return None
+    unheld = tuple(Unheld(topic, number, at_us - since_us) for (topic, number), _ in sorted(holders({holder: before})))
+    recorder.add_cost(group, STATIC_RETURNED, Cost(0, 0, sum(one.us for one in unheld)))
+    return unheld
 
 
 def _identity_of(group: GroupData, exchange: Exchange) -> Identity:
@@ -472,29 +487,3 @@ def _partitions_of(group: GroupData, body: Any) -> Partitions | None:
     if (body.protocol_type or group.protocol_type) != CONSUMER:
         return None
     return read_assignment(body.assignment)
-
-
-def _holds_after(member: MemberProgress, held: dict[str, Partitions]) -> Partitions:
-    """Return what a member holds at the end of a rebalance; one that was not served keeps what it had if it did not stop."""
-    if member.served_us:
-        return member.partitions or {}
-    return {} if member.stopped_us else held.get(member.identity.holder, {})
-
-
-def _holders(held: dict[str, Partitions]) -> Iterator[tuple[TopicPartition, str]]:
-    for holder, owned in held.items():
-        for topic, partitions in owned.items():
-            for partition in partitions:
-                yield (topic, partition), holder
-
-
-def _released_us(holder: str, next_holder: str | None, members: dict[str, MemberProgress], gone_us: dict[str, int]) -> int:
-    """Return when a holder stopped consuming a partition, 0 if it never did."""
-    progress = members.get(holder)
-    if holder in gone_us:
-        return gone_us[holder]
-    if progress is None:
-        return 0
-    if progress.stopped_us:
-        return progress.stopped_us
-    return 0 if next_holder == holder else progress.served_us  # a cooperative member gives it up on its new assignment

@@ -62,6 +62,14 @@ def test_who_was_waited_for_is_told_once_with_all_its_waits(dear):
     assert one.waited_for[0].waited_ms == pytest.approx(52_000, abs=1_000)
 
 
+def test_what_a_static_member_left_unheld_that_returned_without_a_rebalance_counts_for_its_group(cheap):
+    before = reported(cheap).groups[0]
+    cheap.event("member_served", NOW_S - 100, 0, partitions={"t": [0, 1]}, unheld={"t": {"0": 6.5, "1": 6.5}})
+    after = reported(cheap).groups[0]
+    unheld = after.lost.unheld_partition_seconds - (before.lost.unheld_partition_seconds or 0.0)
+    assert (unheld, after.lost.rebalances, after.causes) == (pytest.approx(13.0), before.lost.rebalances, before.causes)
+
+
 def test_the_summary_says_what_it_cost_who_paid_most_and_for_what(cheap, dear):
     dear.finding("R-01", "member never rejoins", "error", NOW_S - 890, 2)
     summary = reported(cheap, dear).summary

@@ -628,3 +628,32 @@ def test_who_joins_is_told_from_who_rejoins(talk: Timed, pair: tuple[Client, Cli
         ("c-id", True),
     ]
     assert {one["member_id"]: one["new"] for one in talk.finished()["members"]} == {"a-id": False, "b-id": False, "c-id": True}
+
+
+def test_static_members_that_restart_leave_their_partitions_unheld_until_they_are_served_again(talk: Timed) -> None:
+    """Four restarts without a rebalance, each 6.5 s, of a member with two partitions: 52 partition-seconds."""
+    a, b = talk.has_id("a"), talk.client("b")
+    b.instance_id = "b-0"
+    first = [talk.asks_to_join(a, 1_000), talk.asks_to_join(b, 1_000)]
+    b.member_id = "b-id"
+    talk.completes(first, 1, 1_500)
+    talk.syncs(1_600, {a: (1_700, (2,)), b: (1_700, (0, 1))})
+    for number in range(4):
+        stopped_ms = 10_000 * (number + 1)
+        talk.at(stopped_ms)
+        talk.heartbeat(b, after_ms=0)
+        talk.close(b)
+        b = b.reconnected()
+        b.member_id = ""
+        join = talk.asks_to_join(b, stopped_ms + 6_000)
+        b.member_id = f"b-id-{number}"
+        talk.at(stopped_ms + 6_100)
+        talk.joined(join, generation=1, leader=a, roster=[a, b])
+        talk.at(stopped_ms + 6_200)
+        sync = talk.ask(b, talk.sync_request(b, []))
+        talk.at(stopped_ms + 6_500)
+        reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=assignment(t=(0, 1)))
+        talk.answer(sync, reply, after_ms=0)
+    served = [event.as_json() for event in talk.events if event.kind == "member_served" and event.instance_id == "b-0"]
+    assert [one.get("unheld") for one in served] == [None, *[{"t": {"0": 6.5, "1": 6.5}}] * 4]
+    assert talk.model.counters.costs["c1", "static member returned"].unheld_us == 52_000_000
