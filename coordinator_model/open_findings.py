@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
+from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.records import NO_CLIENT, ClientInfo
 from coordinator_model.rules.base import Breach, Due, Rule, TimerRule
 from coordinator_model.stored import Stored
@@ -236,7 +237,7 @@ class OpenFindings:
 def _client(about: Breach | OpenFinding) -> tuple[str | None, str] | None:
     """Return client id and host of what is said of one client; None if it is about anything else."""
     actor = about.actor or NO_CLIENT
-    is_of_client = about.subject in {about.member_id, about.instance_id, actor.client_id}
+    is_of_client = about.subject in {about.member_id, about.instance_id, actor.client_id, client_text(actor)}
     return actor.named if is_of_client and actor.client_id is not None else None
 
 

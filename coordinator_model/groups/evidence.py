@@ -18,6 +18,11 @@ def client_text(actor: ClientInfo) -> str:
     return client_named(actor.client_id, actor.address)
 
 
+def lasting_name(actor: ClientInfo, member_id: str, instance_id: str | None) -> str:
+    """Return by what a process is known again that loses its member id each time: its instance id, or client id and host."""
+    return instance_id or (client_text(actor) if actor.client_id is not None else member_id)
+
+
 def client_named(client_id: str | None, address: str | None) -> str:
     """Return what :func:`client_text` does, of a client as events name it."""
     return f"{client_id or 'no client id'} at {host_of(address or '')}"

@@ -27,7 +27,13 @@ from coordinator_model.groups.classic.trackers.sessions import (
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import FellSilent, Slow, Throttled
-from coordinator_model.groups.evidence import epoch_response_evidence, exchange_evidence, request_evidence, response_evidence
+from coordinator_model.groups.evidence import (
+    epoch_response_evidence,
+    exchange_evidence,
+    lasting_name,
+    request_evidence,
+    response_evidence,
+)
 from coordinator_model.groups.records import Exchange, Member, Removed
 from coordinator_model.rules.base import (
     Breach,
@@ -232,7 +238,7 @@ def _joined_as_another(group: ClassicGroup, member: Member) -> bool:
 def _came_back(group: ClassicGroup, back: CameBack) -> Breach:
     left = back.left
     return Breach(
-        left.member_id,
+        lasting_name(left.actor, left.member_id, left.instance_id),
         f"Member {left.member_id} {whom(left.actor)} left group {group.name} {seconds(left.held_us)} after it joined and joins again on "
         f"the same connection: its application most likely polled too rarely; when it left, "
         f"{kept_waiting((left.waiting, left.waiting_since_us), left.at_us)}.",
@@ -267,15 +273,16 @@ def T_05(group: ClassicGroup, timeout: PollTimeout) -> Breach:
     False alarms: Without a reason: an application that unsubscribes and subscribes again on purpose.
     """
     exchange = timeout.exchange
+    instance_id = timeout.member.instance_id if timeout.member is not None else None
     return Breach(
-        timeout.member_id,
+        lasting_name(exchange.actor, timeout.member_id, instance_id),
         f"Member {timeout.member_id} {whom(exchange.actor)} left group {group.name} because its application did not poll in time; "
         f"it gives the reason {timeout.reason!r}; {kept_waiting(held_joins(group), exchange.inv_us)}.",
         f"LeaveGroup with the reason {timeout.reason!r}",
         (request_evidence(exchange),),
         actor=exchange.actor,
         member_id=timeout.member_id,
-        instance_id=timeout.member.instance_id if timeout.member is not None else None,
+        instance_id=instance_id,
         generation=group.generation,
     )
 

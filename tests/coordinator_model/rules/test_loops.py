@@ -533,9 +533,11 @@ def crashes(talk: Conversation, times: int) -> None:
     talk.settle()
 
 
-def test_R_07_counts_each_return_of_a_client_that_crashes(talk: Conversation) -> None:
+def test_R_07_of_a_client_that_crashes_folds_under_its_crash_loop(talk: Conversation) -> None:
+    """It counted each return, and had another member id than the crash loop: one trouble was two findings."""
     crashes(talk, 3)
-    assert "new member (4)" in talk.the("R-07").observed
+    assert "M-13" in talk.rules()
+    assert "R-07" not in talk.rules()
 
 
 def test_R_07_does_not_count_the_end_of_a_session_beside_the_return(talk: Conversation) -> None:

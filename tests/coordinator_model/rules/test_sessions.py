@@ -717,6 +717,22 @@ def test_T_05_tells_how_many_waited_for_it_and_since_when(talk: Conversation, re
     assert f"2 others have waited for it since {clock(waiting_us)}, 22.0 s." in summary
 
 
+def test_T_05_of_a_client_that_loops_is_one_finding_whatever_member_id_it_has_by_now(talk: Conversation) -> None:
+    a, b = settled(talk)
+    left = []
+    for number in range(3):
+        left.append(b.member_id)
+        talk.leave(b, reason="consumer poll timeout has expired.")
+        b.member_id = ""
+        talk.hand_out_id(b, f"b-again-{number}")
+        talk.round([a, b], 4 + number)
+    findings = [finding for finding in talk.findings if finding.rule == "T-05"]
+    assert len({finding.id for finding in findings}) == 1
+    assert [(finding.count, finding.member_id) for finding in findings] == [(1, left[0]), (2, left[1])]
+    assert len(set(left)) == 3
+    assert talk.rules() == ["T-05"]
+
+
 def test_T_05_names_a_member_that_it_does_not_know(talk: Conversation) -> None:
     stranger = talk.client("s")
     stranger.member_id = "m-s"
