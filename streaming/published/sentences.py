@@ -213,6 +213,20 @@ def _event_text(event: GroupEvent, *, several: bool) -> str:
             return event.kind.replace("_", " ")
 
 
+def by_names(finding: Json) -> str:
+    """Return the sentence of a finding with the client's own names; its member id and software stand once, in the details."""
+    summary, names = str(finding["summary"]), f"client {finding['client_id']} at {finding['client_address']}"
+    if not finding["member_id"] or not finding["client_id"] or not finding["client_address"]:
+        return summary
+    software = f", {finding['client_software']}" if finding["client_software"] else ""
+    begun, known, rest = summary.partition(f"ember {finding['member_id']} ({names}{software}")
+    principal, closed, rest = rest.partition(")")
+    if not known or not closed or (principal and not principal.startswith(", ")):
+        return summary
+    first = begun[-1:]
+    return f"{begun[:-1]}{'C' if first == 'M' else 'c'}lient {finding['client_id']} at {host_of(finding['client_address'])}{rest}"
+
+
 def milliseconds(took_ms: object) -> str:
     """Return a short duration as a person says it."""
     if not isinstance(took_ms, int | float):

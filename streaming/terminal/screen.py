@@ -110,7 +110,7 @@ class Screen:
         for finding in _worst_first(one for one in state.findings.values() if (one["cluster"], one["group"]) not in state.groups)[
             :2
         ]:
-            yield _one_line(f" {finding['severity']} {finding['rule']} {finding['summary']}", COLOURS[finding["severity"]])
+            yield _one_line(f" {finding['severity']} {finding['rule']} {sentences.by_names(finding)}", COLOURS[finding["severity"]])
 
     def _foot(self) -> Text:
         live = self._live
@@ -170,7 +170,9 @@ class Screen:
             said.append(Text(f"Last hour: {_count(hour.rebalances, 'rebalance')}, {cost} without consuming"))
         if findings := self._findings_of(known):
             worst = findings[0]
-            said.append(Text.assemble((worst["severity"], COLOURS[worst["severity"]]), f" {worst['rule']} {worst['summary']}"))
+            said.append(
+                Text.assemble((worst["severity"], COLOURS[worst["severity"]]), f" {worst['rule']} {sentences.by_names(worst)}")
+            )
         return _stacked(text for text in said if text)
 
     def _group(self, width: int) -> Iterator[RenderableType]:

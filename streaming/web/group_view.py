@@ -16,7 +16,7 @@ from streaming.published import sentences
 from streaming.published.page_state import KEPT_S
 from streaming.published.records import Json, arrivals_of, finding_order, lag_of_rebalance, moment, name_of
 from streaming.published.wire_text import shown_name
-from streaming.web import drawing
+from streaming.web import drawing, finding_rows
 from streaming.web.costs import STEPS, by_cause
 from streaming.web.from_events import record_of
 from streaming.web.happened import event_row, lines
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _LINES_SHOWN: Final = 150
 _MEMBERS_SHOWN: Final = 20
+_FINDINGS_SHOWN: Final = 20
 _REBALANCES_SHOWN: Final = 50
 _COST_STEP_S: Final = KEPT_S / STEPS
 _PROOFS_SHOWN: Final = 10  #: rebalances that the advice is made from
@@ -100,6 +101,7 @@ class GroupPage:
         unfolded = query.get("all") == "1"
         findings = [one for one in state.findings.values() if (one["cluster"], one["group"]) == past.key]
         findings.sort(key=finding_order)
+        listed = finding_rows.rows(findings)
         happened_lines, element_of = lines(event for event in past.events if seen.shows(event.at_s, event.at_s))
         picture = drawn(past, seen, now_s, element_of, unfolded=unfolded)
         lanes: dict[str, str] = {lane["id"]: self._render("_lane.html", **lane) for lane in picture.lanes}
@@ -135,8 +137,8 @@ class GroupPage:
                 "group-findings": self._render(
                     "_findings.html",
                     recorded=state.is_recorded,
-                    findings=findings[:20],
-                    more=len(findings) - 20,
+                    rows=listed[:_FINDINGS_SHOWN],
+                    more=len(listed) - _FINDINGS_SHOWN,
                     id="group-findings",
                 ),
                 "happened": self._render(

@@ -21,7 +21,7 @@ from streaming.published import sentences
 from streaming.published.page_state import rounded
 from streaming.published.records import REBALANCING, Json, duration, finding_order, member_name, seconds, trouble
 from streaming.published.wire_text import readable, shown_name
-from streaming.web import drawing
+from streaming.web import drawing, finding_rows
 from streaming.web.from_events import record_of
 from streaming.web.recording import cost_of, cost_text, stretch_of
 from streaming.web.static_files import address_of
@@ -68,6 +68,7 @@ class Renderer:
         )
         self._environment.filters |= {
             "short": sentences.short,
+            "by_names": sentences.by_names,
             "readable": readable,
             "name": member_name,
             "duration": duration,
@@ -114,6 +115,7 @@ class Overview:
             key=finding_order,
         )
         elsewhere = [] if wanted.is_set else [one for key, found in findings.items() if key not in state.groups for one in found]
+        listed = finding_rows.rows(elsewhere + shown)
         return View(
             "overview.html",
             "Groups",
@@ -131,8 +133,8 @@ class Overview:
                 "findings": self._render(
                     "_findings.html",
                     recorded=state.is_recorded,
-                    findings=(elsewhere + shown)[:_FINDINGS_SHOWN],
-                    more=len(elsewhere + shown) - _FINDINGS_SHOWN,
+                    rows=listed[:_FINDINGS_SHOWN],
+                    more=len(listed) - _FINDINGS_SHOWN,
                 ),
             },
             lists={"groups": {past.id: self._row(past, findings.get(past.key, []), now_s, several=several) for past in chosen}},

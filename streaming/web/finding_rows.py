@@ -1,0 +1,47 @@
+"""Findings as rows of a list: what one client does again and again is one row, with a count and the times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from coordinator_model.groups.records import host_of
+from streaming.published.records import Json, seconds
+from streaming.web.drawing import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+_WIDTH = 100
+
+
+class FindingRow(NamedTuple):
+    """One row: a finding, and those of the same rule about the same client."""
+
+    finding: Json  #: the first of them in the order of the list
+    times: int  #: how often it happened, over all of them
+    bars: tuple[float, ...]  #: when each of them opened, in parts of a hundred; empty if there is one
+    said: str  #: the same in words
+
+
+def rows(findings: Iterable[Json]) -> list[FindingRow]:
+    """Return the rows, in the order of their first findings."""
+    together: dict[Hashable, list[Json]] = {}
+    for finding in findings:
+        together.setdefault(_key(finding), []).append(finding)
+    return [_row(ones) for ones in together.values()]
+
+
+def _key(finding: Json) -> Hashable:
+    client = (finding["client_id"], host_of(finding["client_address"] or "")) if finding["client_id"] else finding["id"]
+    return finding["cluster"], finding["group"], finding["rule"], client
+
+
+def _row(ones: list[Json]) -> FindingRow:
+    times = sum(one["count"] for one in ones)
+    if len(ones) == 1:
+        return FindingRow(ones[0], times, (), "")
+    opened = sorted(seconds(one["opened_at"]) for one in ones)
+    first_s, last_s = opened[0], max(seconds(one["updated_at"]) for one in ones)
+    span_s = max(last_s - first_s, 1e-6)
+    bars = tuple(round((at_s - first_s) / span_s * (_WIDTH - 1), 2) for at_s in opened)
+    return FindingRow(ones[0], times, bars, f"{len(ones)} findings, {clock(first_s)} to {clock(last_s)}")

@@ -1,0 +1,67 @@
+"""Findings as rows of a list, and the sentence of each by the client's own names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streaming.published.sentences import by_names
+from streaming.web.finding_rows import rows
+
+
+def finding(number: int, **differs: Any) -> dict[str, Any]:
+    return {
+        "id": f"f{number}",
+        "cluster": "c1",
+        "group": "orders",
+        "rule": "T-09",
+        "member_id": f"m-{number}",
+        "client_id": "worker",
+        "client_address": "10.0.0.7",
+        "client_software": "librdkafka 2.3",
+        "count": 1,
+        "opened_at": f"2026-11-28T10:0{number}:00.000000Z",
+        "updated_at": f"2026-11-28T10:0{number}:00.000000Z",
+        "summary": f"Member m-{number} (client worker at 10.0.0.7, librdkafka 2.3) died without leaving.",
+    } | differs
+
+
+def test_what_one_client_does_again_and_again_is_one_row_with_a_count_and_its_times() -> None:
+    row, other = rows([finding(0), finding(1, count=2), finding(4, client_id="other"), finding(2, client_address="10.0.0.7")])
+    assert (row.finding["id"], row.times, row.bars, row.said) == ("f0", 4, (0.0, 49.5, 99.0), "3 findings, 10:00:00 to 10:02:00")
+    assert (other.finding["id"], other.times, other.bars, other.said) == ("f4", 1, (), "")
+
+
+@pytest.mark.parametrize("differs", [{"rule": "M-13"}, {"group": "bills"}, {"cluster": "c2"}, {"client_address": "10.0.0.8"}])
+def test_another_rule_group_cluster_or_host_has_a_row_of_its_own(differs: dict[str, str]) -> None:
+    assert [row.times for row in rows([finding(0), finding(1, **differs)])] == [1, 1]
+
+
+def test_findings_that_name_no_client_have_a_row_each() -> None:
+    assert [row.times for row in rows([finding(0, client_id=None), finding(1, client_id=None)])] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        ("Member m-0 (client worker at 10.0.0.7, librdkafka 2.3) left.", "Client worker at 10.0.0.7 left."),
+        (
+            "Static member m-0 (client worker at 10.0.0.7, librdkafka 2.3), instance i, left.",
+            "Static client worker at 10.0.0.7, instance i, left.",
+        ),
+        ("Member m-0 (client worker at 10.0.0.7, librdkafka 2.3, User:app) left.", "Client worker at 10.0.0.7 left."),
+        (
+            "The group waits for member m-9 (client other at 10.0.0.9).",
+            "The group waits for member m-9 (client other at 10.0.0.9).",
+        ),
+        ("Client worker at 10.0.0.7 went away.", "Client worker at 10.0.0.7 went away."),
+    ],
+)
+def test_a_sentence_names_a_persons_names_in_the_place_of_member_id_and_software(summary: str, said: str) -> None:
+    assert by_names(finding(0, summary=summary)) == said
+
+
+def test_a_port_is_no_name_of_a_host() -> None:
+    about = finding(0, client_address="10.0.0.7:4711", summary="Member m-0 (client worker at 10.0.0.7:4711, librdkafka 2.3) left.")
+    assert by_names(about) == "Client worker at 10.0.0.7 left."
