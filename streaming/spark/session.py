@@ -16,8 +16,10 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +35,7 @@ from streaming.spark import jvm, versions
 from streaming.spark.job import SPARK_SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from streaming.config.settings import Job
     from streaming.config.spark import Spark
@@ -72,11 +74,23 @@ def open_session(job: Job, settings: Spark, *, inherited: Iterable[int] = ()) ->
         with job.jvm_log.open("wb") as printed:
             gateway = launch(conf, {"stdout": printed, "stderr": subprocess.STDOUT, "pass_fds": tuple(inherited)})
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    context = SparkContext(conf=conf, gateway=gateway)
+    with _own_interrupt():
+        context = SparkContext(conf=conf, gateway=gateway)
     # When the JVM dies its side channel breaks too, and Python's server for it prints a traceback to the terminal.
     context._accumulatorServer.handle_error = _log_broken_channel  # noqa: SLF001
     _check_connector(gateway)
     return SparkSession(context)
+
+
+@contextlib.contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Keep the handler of SIGINT: SparkContext sets one that cancels the batch and raises KeyboardInterrupt."""
+    own = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, own)
 
 
 def _defaults() -> dict[str, str]:
