@@ -25,7 +25,7 @@ from streaming.config.settings import ConfigError, Loaded, MonitorConfig, read
 from streaming.errors import SetupError
 from streaming.kafka import connection
 from streaming.kafka.required_rights import MONITOR, NOTIFY
-from streaming.kafka.rights import inspect, processes_of
+from streaming.kafka.rights import inspect
 from streaming.spark import checkpoint, jvm
 
 MASK: Final = "********"
@@ -55,7 +55,7 @@ def check(
     ] = False,
     process: Annotated[
         list[Process] | None,
-        typer.Option("--for", help="Process whose rights are checked. By default `monitor`, and `notify` if it has a receiver."),
+        typer.Option("--for", help="Process whose rights are checked: the one whose user the settings name. By default `monitor`."),
     ] = None,
 ) -> None:
     """Check a configuration file and the environment variables that override it; print each value in force and its source.
@@ -74,7 +74,7 @@ def check(
     _show(out, loaded)
     problems, warnings = _offline(loaded.config)
     if connect and not problems:
-        problems, more = _online(out, loaded.config, process or processes_of(loaded.config))
+        problems, more = _online(out, loaded.config, process or [Process.MONITOR])
         warnings += more
     print_warning("\n".join(warnings))
     if problems:

@@ -131,7 +131,8 @@ def rights_document() -> str:
             "MONITOR=alice VERIFY=carol sh docs/kafka-acls.sh watched --bootstrap-server watched:9092 --command-config admin.properties",
             "```",
             "",
-            "`rebalance-monitor config check --connect` checks the rights of the monitor, and of `notify` where it has a receiver.",
+            "`rebalance-monitor config check --connect` checks the rights of the monitor; with `--for notify`, those of the",
+            "notifier, whose user is set then.",
             "",
         ]
     )

@@ -13,7 +13,7 @@ from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 from streaming.config.settings import MAX_PARTITIONS
 from streaming.errors import SetupError
 from streaming.kafka.acls import command_config, grant, user_of
-from streaming.kafka.required_rights import MONITOR, NOTIFY, topic_needs
+from streaming.kafka.required_rights import topic_needs
 from streaming.kafka.topics import connect, monitor_topics, notifier_topics
 
 if TYPE_CHECKING:
@@ -33,14 +33,6 @@ class Report(NamedTuple):
     found: str  #: in a few words
     problem: str | None  #: why the monitor would not start, or not work, and what to do
     warning: str | None
-
-
-def processes_of(config: MonitorConfig) -> tuple[str, ...]:
-    """Who uses the configuration: the monitor, and the notifier where it has a receiver."""
-    notify = config.notify
-    receivers = (notify.alertmanager, notify.webhook, notify.heartbeat, notify.digest, notify.stdout, config.traces.endpoint)
-    has_receiver = any(receivers)
-    return (MONITOR, NOTIFY) if has_receiver else (MONITOR,)
 
 
 def inspect(config: MonitorConfig, processes: Iterable[str]) -> list[Report]:

@@ -14,7 +14,6 @@ import pytest
 from streaming.config.notify import Digest, FindingFilter, Patience
 from streaming.config.settings import load
 from streaming.kafka.required_rights import topic_needs
-from streaming.kafka.rights import processes_of
 from streaming.notify.delivery_log import NoDeliveryLog
 from streaming.notify.digest import WEEK_S, DigestChannel, lines_of, next_s
 from streaming.notify.dispatcher import Dispatcher
@@ -184,15 +183,11 @@ def test_for_teams_it_is_a_card_of_text_runs(server: Server) -> None:
     assert runs[1:-1] == lines_of(week())
 
 
-def test_a_digest_makes_the_notifier_a_process_that_reads_groups_and_events(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_digest_makes_the_notifier_read_groups_and_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "monitor.toml"
     file.write_text('[kafka]\nbootstrap_servers = "k:9092"\n')
-    assert processes_of(load(file)) == ("monitor",)
     monkeypatch.setenv("REBALANCE_MONITOR_NOTIFY__DIGEST__WEEKLY__URL", "https://hooks.example.org/hunter2")
     config = load(file)
     assert config.notify.digest["weekly"].address() == "https://hooks.example.org/hunter2"
-    assert processes_of(config) == ("monitor", "notify")
     without, with_it = (set(topic_needs("notify", config.topics, traces=False, digest=digest)) for digest in (False, True))
     assert with_it - without == {(config.topics.groups, "Read"), (config.topics.events, "Read")}
