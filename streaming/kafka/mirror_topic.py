@@ -171,4 +171,7 @@ def _unreachable(config: Mapping[str, Any], trouble: ConnectionProblem, reason: 
             f"no trusted connection to the mirror's cluster at {where} ({reason}): check ssl.ca.location, ssl.certificate.location and the "
             "host names in --bootstrap-server"
         )
-    return f"the mirror's cluster does not answer at {where}: check --bootstrap-server and its security settings ({reason})"
+    return (
+        f"the mirror's cluster does not answer at {where} ({reason}): check --bootstrap-server and, if it wants TLS or a login, "
+        "--producer-config"
+    )
