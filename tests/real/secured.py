@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from streaming.demo.broker import HOST
-from tests.certificates import Authority
+from tests.certificates import Authority, Identity
 from tests.real.brokers import Cluster
 
 PASSWORD = "correct-horse-battery-staple"
@@ -87,26 +87,37 @@ class SecuredCluster(Administrator):
 _LITERAL = ResourcePatternType.LITERAL
 
 
+def denying_by_default(listeners: Mapping[str, str], server: Identity, authority: Authority) -> dict[str, str | int]:
+    """A broker's properties: listeners with TLS, by SCRAM or by client certificates, and an authorizer that denies what is not granted."""
+    properties: dict[str, str | int] = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:admin",  # the plain listeners, on loopback: of the brokers among themselves and of tests
+    }
+    for name, protocol in listeners.items():
+        prefix = f"listener.name.{name.lower()}"
+        for store, file in (("keystore", server.both), ("truststore", authority.certificate)):
+            properties |= {f"{prefix}.ssl.{store}.type": "PEM", f"{prefix}.ssl.{store}.location": str(file)}
+        if protocol == "SSL":
+            properties[f"{prefix}.ssl.client.auth"] = "required"
+        else:
+            properties[f"{prefix}.sasl.enabled.mechanisms"] = "SCRAM-SHA-512"
+            properties[f"{prefix}.scram-sha-512.sasl.jaas.config"] = (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            )
+    return properties
+
+
 @contextmanager
 def secured_cluster(
     folder: Path, size: int = 3, *, advertised: Sequence[Mapping[str, str]] | None = None
 ) -> Iterator[SecuredCluster]:
     """Brokers with small heaps; topics have a replica on each, two of which must be in sync where there are several."""
     authority = Authority(folder)
-    server = authority.identity("broker", address=HOST)
-    properties: dict[str, str | int] = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",  # the plain listeners, on loopback: of the brokers among themselves and of the administrator
+    properties = {
+        **denying_by_default(LISTENERS, authority.identity("broker", address=HOST), authority),
         "default.replication.factor": size,
         "min.insync.replicas": min(2, size),
-        "listener.name.certified.ssl.client.auth": "required",
-        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-        "listener.name.scram.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
     }
-    for name in LISTENERS:
-        for store, file in (("keystore", server.both), ("truststore", authority.certificate)):
-            prefix = f"listener.name.{name.lower()}.ssl.{store}"
-            properties |= {f"{prefix}.type": "PEM", f"{prefix}.location": str(file)}
     with Cluster(
         size, advertised=advertised, listeners=LISTENERS, properties=properties, offsets_partitions=1, heap_mib=256
     ) as cluster:

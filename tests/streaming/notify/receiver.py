@@ -10,7 +10,7 @@ from typing import Any
 class Server:
     """Answers as it is told, and keeps what it was sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.answer: tuple[int, dict[str, str], bytes] = (200, {}, b"")
         self.seen: list[tuple[dict[str, str], bytes]] = []
         self.hangs = threading.Event()
@@ -32,7 +32,7 @@ class Server:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.where = f"127.0.0.1:{self._server.server_port}"
         self.url = f"http://{self.where}/hunter2"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
