@@ -72,7 +72,7 @@ class Screen:
         width, height = options.max_width, options.height or console.height
         with self._live.state.lock:
             lines = _Lines(console, options.update(width=width, height=None))
-            head = [*lines.of(self._title(width)), *itertools.chain.from_iterable(map(lines.of, self._banner()))]
+            head = [*lines.of(self._title(width)), *itertools.chain.from_iterable(map(lines.of, self._banner()))][: height // 2]
             foot = lines.of(self._foot())
             room = max(1, height - len(head) - len(foot))
             body = self._body(lines, width, room)
@@ -106,7 +106,7 @@ class Screen:
         """What the source says of itself, and findings that are about no group."""
         state = self._live.state
         for remark in self._live.source.remarks(state, self._now_s):
-            yield _one_line(f" {remark.text}", _BAD if remark.is_bad else "dim")
+            yield Text(f" {visible(remark.text)}", _BAD if remark.is_bad else "dim")  # on as many lines as it takes
         for finding in _worst_first(one for one in state.findings.values() if (one["cluster"], one["group"]) not in state.groups)[
             :2
         ]:

@@ -43,11 +43,13 @@ _LOOK_AGAIN_FOR_S: Final = 5.0
 class Packets:
     """What both have: a reader of captures, and what it says.
 
+    :param where: what decides which packets are read, for people.
     :param ports: the brokers', if they are named.
     """
 
-    def __init__(self, title: str, *, ports: Sequence[int], cluster: str, key_log: KeyLog) -> None:
-        self.title = title
+    def __init__(self, title: str, where: str, *, ports: Sequence[int], cluster: str, key_log: KeyLog) -> None:
+        self.title = ", port ".join([title, *map(str, ports)])
+        self.where = where
         self.topic = CAPTURE
         self._ports = ports
         self._cluster = cluster
@@ -75,7 +77,7 @@ class Packets:
         reader = self._reader
         if reader is None or reader.stats.frames:
             return None
-        return reader.stats.why_no_groups(self.title, reader.why_nothing())
+        return reader.stats.why_no_groups(self.title, reader.why_nothing(), self.where)
 
 
 class Interfaces(Packets):
@@ -87,7 +89,7 @@ class Interfaces(Packets):
 
     def __init__(self, interface: str, *, ports: Sequence[int], cluster: str, key_log: KeyLog, tell: Callable[[str], None]) -> None:
         on = "every interface" if interface == ANY else interface
-        super().__init__(f"packets of {on}", ports=ports, cluster=cluster, key_log=key_log)
+        super().__init__(f"packets of {on}", "--port and --interface", ports=ports, cluster=cluster, key_log=key_log)
         self._interface = interface
         self._tell = tell
         PacketSocket(interface, ports).close()  # whether that can be done is said before anything else begins
@@ -185,7 +187,9 @@ class Pipe(Packets):
         key_log: KeyLog,
         tell: Callable[[str], None],
     ) -> None:
-        super().__init__("packets of standard input", ports=ports, cluster=cluster, key_log=key_log)
+        super().__init__(
+            "packets of standard input", "what the capturing program captures", ports=ports, cluster=cluster, key_log=key_log
+        )
         self._stream = stream
         self._opened = opened
         self._tell = tell

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _SHOWN_S: Final = 60.0
-_AT_MOST: Final = 4
+_AT_MOST: Final = 2
 
 
 class Said:

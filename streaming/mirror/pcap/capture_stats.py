@@ -93,11 +93,12 @@ class CaptureStats:
         refused = "".join(f"; of {count:,}: {reason}" for reason, count in (*self.refused_tls.most_common(), *causes.items()))
         return f"holds {counted(self.connections, 'TCP connection')}, and none of them speaks Kafka{encrypted}{refused}"
 
-    def why_no_groups(self, what: str, why_nothing: str | None) -> str | None:
+    def why_no_groups(self, what: str, why_nothing: str | None, where: str) -> str | None:
         """Why no frame of a group was captured so far, and the next step, as a sentence; None if there was one.
 
         :param what: is captured.
         :param why_nothing: why no Kafka was recognised, if so.
+        :param where: what decides which packets are read.
         """
         if self.frames:
             return None
@@ -110,7 +111,7 @@ class CaptureStats:
         if self.encrypted:
             step = "Read the broker's own log (--request-log), or put a tap before it that ends TLS (docs/tap.md)"
         elif self.segments:
-            step = "Check on the broker which port and interface its clients use (--port, --interface)"
+            step = f"Check on the broker which port and interface its clients use, and {where}"
         else:
-            step = "Check that this machine is a broker or a client, and the interface (--interface)"
+            step = f"Check that this machine is a broker or a client, and {where}"
         return f"{what}: so far this {why_nothing}. {step}."

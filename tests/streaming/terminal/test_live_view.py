@@ -203,7 +203,7 @@ def test_help_names_the_keys_and_any_key_goes_back_to_where_it_was_asked_for(liv
     ("age_s", "said"),
     [
         (59, None),
-        (7_500, " the monitor wrote its last status 2 h 5 min ago: it is not running, and what i…"),
+        (7_500, " the monitor wrote its last status 2 h 5 min ago: it is not running, and what is"),
         (NOW_S, " no monitor has run on this Kafka yet: it has not written any status"),
     ],
 )
@@ -222,6 +222,14 @@ def test_what_keeps_new_records_away_and_findings_about_no_group_are_said_at_the
         " nothing new comes: Kafka at monitor:9092: Connection refused",
         " error V-04 no record at all for 10 s",
     ]
+
+
+def test_a_remark_is_shown_whole_on_as_many_lines_as_it_takes(state, live):
+    state.say(
+        "Kafka at monitor:9092: Connection refused by a host that has no broker, so check kafka.bootstrap_servers of the configuration"
+    )
+    said = " ".join(line.strip() for line in drawn(live)[1:3])
+    assert said.endswith("check kafka.bootstrap_servers of the configuration")
 
 
 def test_before_anything_was_read_the_board_says_that_it_is_reading():

@@ -191,5 +191,5 @@ def test_a_delivery_log_in_a_file_remembers_and_does_not_grow(tmp_path: Path) ->
     ],
 )
 def test_why_no_group_is_seen_is_said_with_the_next_step(stats: CaptureStats, why: str | None, said: str | None) -> None:
-    sentence = stats.why_no_groups("packets of lo", why)
+    sentence = stats.why_no_groups("packets of lo", why, "--port and --interface")
     assert sentence is None if said is None else (sentence or "").startswith(said)
