@@ -46,7 +46,8 @@ def test_killed_at_random_on_the_topic_it_finds_in_the_end_what_it_finds_undistu
         for number in range(kills):
             if number % 3 == 2:  # ended in good order it keeps its state, which else is due each minute
                 with watching(tmp_path, "killed", *options) as living:
-                    wait_for(living.findings, "it finds something")
+                    before = len(living.findings())
+                    wait_for(lambda: len(living.findings()) > before, "it finds something")  # noqa: B023
             else:
                 killed(tmp_path, chance.uniform(0.5, 4.0), *options)
     finally:

@@ -18,7 +18,7 @@ from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, SIZE_PREFIX
 from streaming.mirror.pcap.resync import HEADER, AwaitedResponse, RequestSearch, ResponseSearch, may_begin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from streaming.mirror.client_software import ClientSoftware
     from streaming.mirror.pcap.capture_stats import CaptureStats
@@ -330,19 +330,12 @@ class CapturedConnection(Conversation):
             self.client_sent(found, self._at_us)
 
     def _go_on_with_response(self, search: ResponseSearch, found: bytes | None) -> None:
-        if not (self._is_beginning and self._may_answer_unseen(found)):
+        if not (self._is_beginning and _may_answer_unseen(found, self._waiting)):
             self._note_loss(search.passed_over())
         if found is not None:
             self._write_noted()
             self._response_search = None
             self.broker_sent(found, self._at_us)
-
-    def _may_answer_unseen(self, found: bytes | None) -> bool:
-        """Whether what was passed over can answer what was asked before the capture: answers come in the order of their requests."""
-        if found is None:
-            return len(self._waiting) <= 1
-        answered = int.from_bytes(found[SIZE_PREFIX : SIZE_PREFIX + RESPONSE_PREFIX], "big", signed=True)
-        return self._waiting[0].correlation_id == answered
 
     def _become_opaque(self, reason: str) -> None:
         known = self._capture.is_broker(self.endpoint)
@@ -397,6 +390,16 @@ class CapturedConnection(Conversation):
 
 def _awaited(waiting: Iterable[_Exchange]) -> list[AwaitedResponse]:
     return [AwaitedResponse(asked.correlation_id, asked.api_key, asked.api_version, asked.number >= 0) for asked in waiting]
+
+
+def _may_answer_unseen(found: bytes | None, waiting: Sequence[_Exchange]) -> bool:
+    """Whether what was passed over can answer what was asked before the capture: answers come in the order of their requests.
+
+    :param found: the first answer to a request that was seen, None so far.
+    """
+    if found is None:
+        return len(waiting) <= 1
+    return waiting[0].correlation_id == int.from_bytes(found[SIZE_PREFIX : SIZE_PREFIX + RESPONSE_PREFIX], "big", signed=True)
 
 
 class UnidentifiedConnection:
