@@ -21,7 +21,8 @@ class Settings:
     zombie_span_ms: int = 10_000  #: refusals must span this long (and two heartbeat intervals) to make a zombie
     zombie_refusals: int = 3
     standstill_ms: int = 20_000  #: a group stands still when its members wait this long for partitions
-    missing_ms: int = 45_000  #: a member that died, or is not polled, is missing when nobody took its place for this long
+    usual_ms: int = 60_000  #: a number of members that lasts for this long is a usual one
+    missing_ms: int = 30_000  #: a member that died, or is not polled, is missing when nobody took its place for this long
     left_ms: int = 60_000  #: likewise one that left by itself
     crash_loop_returns: int = 3  #: a client that comes back this often without a LeaveGroup is in a crash loop
     crash_loop_ms: int = 600_000  #: within this

@@ -7,7 +7,7 @@ them, applies rules to their events, and shows them; it asks for no type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from msgspec import field
@@ -447,6 +447,10 @@ class GroupModel(Group[M]):
                 coming.append(end_us)
 
     # ------------------------------------------------------------------------------------------------ views
+
+    def held_by(self, member: M) -> Mapping[str, Iterable[int]] | None:
+        """Return what a member holds, by name of topic; None if that is not known."""
+        raise NotImplementedError
 
     def holders_of(self, partitions: Container[tuple[str, int]]) -> list[str] | None:
         """Return who holds any of these partitions, by topic and number, now; None if that is not known."""

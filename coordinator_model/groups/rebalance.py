@@ -410,7 +410,7 @@ class Recorder(Stored):
         )
         group.group_events.append(event)
         group.recurring.on_event(event, shown_by)
-        group.usual.on_event(event)
+        group.usual.on_event(event, group.settings.usual_ms * 1_000)
         return event
 
 

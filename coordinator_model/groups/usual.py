@@ -1,13 +1,13 @@
-"""What is usual in a group, learned from its own past: how many members it has, and which of them are missing.
+"""What is usual in a group, learned from its own past: how many members it has, which of them are missing, how soon they come back.
 
-The number of members that a group has for a minute is its usual one. A deployment adds a spare member for less than that, or takes one away
-until its successor joins. A smaller number at which the group has stayed before is usual, too: an autoscaler's, or that of a job which
-comes and goes.
+The number of members that a group has for a minute (``usual_ms``) is its usual one. A deployment adds a spare member for less than that, or
+takes one away until its successor joins. A smaller number at which the group has stayed before is usual, too: an autoscaler's, or that of
+a job which comes and goes. Restarts take as long as they took before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from coordinator_model.events import GroupEvent, MemberJoined, RebalanceFinished
@@ -16,13 +16,14 @@ from coordinator_model.groups.records import AnyMember, ByTopic, ClientInfo, Rem
 from coordinator_model.stored import Stored
 
 UNKNOWN: Final = -1
-STAYS_US: Final = 60_000_000  #: a number of members that lasts as long is a usual one
 ADOPTED_US: Final = 21_600_000_000  #: a smaller number that lasts as long becomes the usual one
 GONE_KEPT: Final = 32
 SIZES_KEPT: Final = 16
 CLIENTS_KEPT: Final = 8
 STUCK_US: Final = 900_000_000  #: a client that goes again later than that is not stuck
 HELD_KEPT: Final = 64  #: partitions of a member that went
+RETURNS_KEPT: Final = 8
+LONGEST_RETURN_US: Final = 300_000_000  #: a restart takes less
 _TIMES: Final = 3
 _LASTS_US: Final = 300_000_000
 
@@ -79,7 +80,7 @@ class Stuck(NamedTuple):
 
 
 class Stay(NamedTuple):
-    """How often, and for how long in all, a group had a number of members for a minute or longer."""
+    """How often, and for how long in all, a group had a number of members for long enough to be a usual one."""
 
     times: int
     us: int
@@ -95,56 +96,73 @@ class Usual(Stored):
     stays: dict[int, Stay] = {}  #: by number of members
     stuck: dict[str, Stuck] = {}  #: by client
     empty_us: tuple[int, int] = (0, 0)  #: since when, and until when, it last had no member; 0 if that is not known
+    returns_us: tuple[int, ...] = ()  #: for how long the last members that came back, or were replaced, had been away
 
-    def on_event(self, event: GroupEvent) -> None:
-        """Note what happened in the group."""
+    @property
+    def return_us(self) -> int:
+        """For how long a member that goes is away at most, as a rule: half as long again as two of the last were; 0 if not known."""
+        return sorted(self.returns_us)[-2] * 3 // 2 if len(self.returns_us) > 1 else 0
+
+    def on_event(self, event: GroupEvent, stays_us: int) -> None:
+        """Note what happened in the group.
+
+        :param stays_us: a number of members that lasts as long is a usual one.
+        """
         match event:
             case MemberJoined(new=True):
-                self._came(client_of(event))
+                self._came(client_of(event), event.at_us)
             case RebalanceFinished() if event.members and event.to_generation is not None:
-                self._end_stay(event.at_us)
+                if self.since_us and len(event.members) < self.size:
+                    return  # who went, and when it stopped, is noted next
+                self._end_stay(event.at_us, stays_us)
                 if self.empty_us[0] and not self.empty_us[1]:
                     self.empty_us = self.empty_us[0], event.began_us
                 self.size, self.since_us = len(event.members), event.at_us
                 if self.size >= self.number:
+                    for one in self.gone:
+                        self._note_return(event.began_us - one.stopped_us)
                     self.gone = ()
 
-    def went(self, gone: Gone, left: int, offset_of: Callable[[str, int], int | None]) -> None:
+    def went(self, gone: Gone, left: int, stays_us: int, offset_of: Callable[[str, int], int | None]) -> None:
         """Note a member that went.
 
         :param left: how many members are left.
+        :param stays_us: as for :meth:`on_event`.
         :param offset_of: returns where the group stands in a partition; None if that is not known.
         """
         self._note_stuck(gone, offset_of)
         if self.size == UNKNOWN:
             self.size = left + 1
-        self._end_stay(gone.stopped_us)
+        self._end_stay(gone.stopped_us, stays_us)
         self.gone = (*(known for known in self.gone if known.member_id != gone.member_id), gone)[-GONE_KEPT:]
+        self.size, self.since_us = left, gone.known_us
         if not left:
-            self.size, self.since_us = 0, gone.stopped_us
+            self.since_us = gone.stopped_us
             self.empty_us = gone.stopped_us, 0
 
     def on_gap(self, at_us: int) -> None:
         """Drop what may have changed unseen. At which numbers the group has stayed remains."""
         self.number, self.size, self.since_us, self.gone = 0, UNKNOWN, at_us, ()
 
-    def missing(self, present: Collection[str]) -> tuple[Gone, ...]:
-        """Return the members that went and that nobody replaced, in the order in which they went.
-
-        :param present: the ids of all members.
-        """
-        fewer = self.number - len(present)
-        return tuple(one for one in self.gone if one.member_id not in present)[-fewer:] if fewer > 0 else ()
+    def number_at(self, at_us: int, stays_us: int) -> int:
+        """Return the usual number of members at a time; 0 if it is not known."""
+        return max(self.number, self.size) if self.since_us and at_us - self.since_us >= stays_us else self.number
 
     def is_usual(self, size: int) -> bool:
         """Return True if the group has stayed at this number of members, or at a smaller one, often and long enough."""
         stays = [stay for known, stay in self.stays.items() if known <= size]
         return sum(stay.times for stay in stays) >= _TIMES and sum(stay.us for stay in stays) >= _LASTS_US
 
-    def _came(self, client: str) -> None:
+    def _came(self, client: str, at_us: int) -> None:
         """Note a new member: the oldest one of its client that went has come back."""
         back = next((one for one in self.gone if client_text(one.actor) == client), None)
-        self.gone = tuple(one for one in self.gone if one is not back)
+        if back is not None:
+            self._note_return(at_us - back.stopped_us)
+            self.gone = tuple(one for one in self.gone if one is not back)
+
+    def _note_return(self, away_us: int) -> None:
+        if 0 < away_us <= LONGEST_RETURN_US:
+            self.returns_us = (*self.returns_us, away_us)[-RETURNS_KEPT:]
 
     def _note_stuck(self, gone: Gone, offset_of: Callable[[str, int], int | None]) -> None:
         """Keep the partitions whose offset has not moved from one departure of a client to the next."""
@@ -159,9 +177,9 @@ class Usual(Stored):
         if len(self.stuck) > CLIENTS_KEPT:
             del self.stuck[next(iter(self.stuck))]
 
-    def _end_stay(self, at_us: int) -> None:
+    def _end_stay(self, at_us: int, stays_us: int) -> None:
         lasted_us = at_us - self.since_us
-        if self.since_us and lasted_us >= STAYS_US:
+        if self.since_us and lasted_us >= stays_us:
             before = self.stays.pop(self.size, Stay(0, 0))
             self.stays[self.size] = Stay(before.times + 1, before.us + lasted_us)
             if len(self.stays) > SIZES_KEPT:

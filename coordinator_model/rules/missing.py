@@ -7,23 +7,34 @@ end of a job. One that left and keeps its connection lives, and most likely stop
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import CLIENT, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.model import EpochGroup
+from coordinator_model.groups.epochs.sessions import died_us as died_us_of
+from coordinator_model.groups.epochs.sessions import looks_for_coordinator
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Member, Removed
 from coordinator_model.groups.usual import ADOPTED_US, Gone
 from coordinator_model.rules.base import Breach, Due, timer_rule, whom
 from coordinator_model.rules.departures import closes_without_leaving
+from coordinator_model.rules.sessions import dead_since
 from coordinator_model.wording import clock, counted, plural, seconds, some
 
 _NAMED: Final = 3
+_CERTAIN_US: Final = 10_000_000
+"""For which a member has certainly been none, or its connection has stayed open after it left: one that is closed ends it at once."""
+
 _DIED: Final = "Find out why that process ended (exit code, memory limit, node, deployment), and start it again."
 _FROZE: Final = (
     "Look whether that process runs: a suspended process or machine and a lost network look like this. Restart it if it does not "
     "go on."
+)
+_FROZE_OR_NOT_POLLED: Final = (
+    f"{_FROZE} If it runs, take a thread dump of its poll loop: with group.protocol=consumer librdkafka stops its heartbeats when it is "
+    "not polled for max.poll.interval.ms."
 )
 _NOT_POLLED: Final = (
     "Take a thread dump of the poll loop of that process: it most likely hangs in the processing of what it polled last. Restart it, and "
@@ -40,6 +51,8 @@ class _Way(NamedTuple):
     words: str
     action: str
     is_orderly: bool
+    since_us: int  #: when it stopped consuming
+    known_us: int  #: since when it is certain that it will not go on as the member that it was
 
 
 def _how(group: GroupModel[Any], gone: Gone) -> _Way:
@@ -47,25 +60,34 @@ def _how(group: GroupModel[Any], gone: Gone) -> _Way:
     why = gone.why if member is None or member.removed is None or gone.why in {Removed.LEFT, Removed.REMOVED} else member.removed
     closed_us = 0 if member is None or gone.actor.connection in group.connections else member.disconnected_us
     is_open = not closed_us and group.facts.captures_ends(group.cluster, group.broker)
-    stayed = is_open or closed_us - gone.stopped_us >= group.settings.missing_ms * 1_000
-    went = clock(gone.stopped_us)
+    stayed = is_open or closed_us - gone.stopped_us >= _CERTAIN_US
+    interval_us, went_us = gone.rebalance_timeout_ms * 1_000, gone.stopped_us
+    went = clock(went_us)
     if why == Removed.REMOVED:
-        return _Way(f"was removed by somebody else at {went}", _REMOVED, is_orderly=True)
-    if why == Removed.LEFT and stayed and gone.was_member_us >= gone.rebalance_timeout_ms * 1_000 > 0:
-        interval = f"max.poll.interval.ms, {seconds(gone.rebalance_timeout_ms * 1_000)}"
+        return _Way(f"was removed by somebody else at {went}", _REMOVED, is_orderly=True, since_us=went_us, known_us=gone.known_us)
+    if why == Removed.LEFT and stayed and not 0 < gone.was_member_us < interval_us:
+        interval = f"max.poll.interval.ms{f', {seconds(interval_us)}' if interval_us else ''}"
         words = f"left at {went} and kept its connection: its application has most likely not polled for {interval}"
-        return _Way(words, _NOT_POLLED, is_orderly=False)
+        return _Way(words, _NOT_POLLED, is_orderly=False, since_us=went_us - interval_us, known_us=gone.known_us)
     if why == Removed.LEFT:
-        return _Way(f"left by itself at {went}" + (" and kept its connection" if stayed else ""), _LEFT, is_orderly=True)
+        kept = " and kept its connection" if stayed else ""
+        return _Way(f"left by itself at {went}{kept}", _LEFT, is_orderly=True, since_us=went_us, known_us=gone.known_us)
     if why not in {Removed.SILENT, Removed.NOT_BACK, Removed.DROPPED}:
-        return _Way(f"was refused at {went} and has not joined again", _NOT_BACK, is_orderly=False)
+        return _Way(
+            f"was refused at {went} and has not joined again", _NOT_BACK, is_orderly=False, since_us=went_us, known_us=gone.known_us
+        )
     if closed_us and isinstance(member, Member) and closes_without_leaving(member):
-        return _Way(f"closed at {clock(closed_us)} without leaving, as Kafka Streams does", _LEFT, is_orderly=True)
+        words = f"closed at {clock(closed_us)} without leaving, as Kafka Streams does"
+        return _Way(words, _LEFT, is_orderly=True, since_us=went_us, known_us=gone.known_us)
     if closed_us:
-        return _Way(f"died at {clock(closed_us)}: its connection closed without a LeaveGroup", _DIED, is_orderly=False)
+        words = f"died at {clock(closed_us)}: its connection closed without a LeaveGroup"
+        known_us = went_us if gone.instance_id is None else gone.known_us  # a static one is expected back until its session ends
+        return _Way(words, _DIED, is_orderly=False, since_us=went_us, known_us=known_us)
     if is_open:
-        return _Way(f"froze or was cut off at {went}: its connection is open, and nothing comes from it", _FROZE, is_orderly=False)
-    return _Way(f"fell silent at {went} without leaving", _DIED, is_orderly=False)
+        words = f"froze or was cut off at {went}: its connection is open, and nothing comes from it"
+        action = _FROZE_OR_NOT_POLLED if isinstance(group, EpochGroup) else _FROZE
+        return _Way(words, action, is_orderly=False, since_us=went_us, known_us=gone.known_us)
+    return _Way(f"fell silent at {went} without leaving", _DIED, is_orderly=False, since_us=went_us, known_us=gone.known_us)
 
 
 def _named(group: GroupModel[Any], gone: Gone) -> str:
@@ -80,11 +102,41 @@ def _what_became(group: GroupModel[Any], missing: Sequence[Gone]) -> str:
         return ""
     names = some([f"{topic}-{number}" for topic, number in sorted(held)], _NAMED)
     pronoun = "It" if len(missing) == 1 else "They"
-    holders = group.holders_of(held)
-    if holders is None:
+    known = group.holders_of(held)
+    if known is None:
         return f" {pronoun} held {counted(count, 'partition')} ({names})."
+    holders = [holder for holder in known if holder not in {gone.member_id for gone in missing}]
     by = f"now read by {some(holders, _NAMED)}" if holders else "read by nobody"
     return f" {pronoun} held {counted(count, 'partition')} ({names}), {by}."
+
+
+def _died(group: ClassicGroupModel | EpochGroup) -> list[Gone]:
+    """Return the members that died and whose sessions run on.
+
+    All of them prove nothing: they may have lost the broker. Nor does one in a rebalance, in which its client may come back.
+    """
+    if group.coordinator_changes.is_away or (isinstance(group, ClassicGroupModel) and any(group.waiting_joins())):
+        return []
+    present = list(group.present_members())
+    died = [(member, at_us) for member in present if (at_us := _died_us(group, member)) is not None]
+    return [_gone(group, member, at_us) for member, at_us in died] if len(died) < len(present) else []
+
+
+def _gone(group: ClassicGroupModel | EpochGroup, member: Any, died_us: int) -> Gone:
+    joined_us = member.joined_us if isinstance(member, Member) else max(member.joins, default=0)
+    was_member_us = died_us - joined_us if joined_us else 0
+    held = group.held_by(member)
+    return Gone.of(member, Removed.SILENT, stopped_us=died_us, known_us=died_us, was_member_us=was_member_us, held=held)
+
+
+def _died_us(group: ClassicGroupModel | EpochGroup, member: Any) -> int | None:
+    """Return when a member died; None if it did not, or if its restart would look the same."""
+    if member.instance_id is not None:
+        return None
+    if isinstance(group, ClassicGroupModel):
+        return None if closes_without_leaving(member) else dead_since(group, member)
+    died_us = died_us_of(group, member)
+    return None if died_us is None or looks_for_coordinator(group, member, died_us) else died_us
 
 
 @timer_rule(
@@ -97,37 +149,44 @@ def _what_became(group: GroupModel[Any], missing: Sequence[Gone]) -> str:
 def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
     """The group has fewer members than usual, or none: some went, and nobody took their place.
 
-    Condition: The group had a number of members for a minute or longer, some of them went, and for 45 s (missing_ms) after that is
-        certain there are fewer. An error if none is left, info if all that went left by themselves, for which 60 s (left_ms) have
-        to pass. A member that left keeps its connection open and was a member for longer than its
-        max.poll.interval.ms: its application has most likely stopped polling. It is silent at a number at which the group has
-        stayed three times before, for five minutes in all.
+    Condition: The group had a number of members for a minute (usual_ms) or longer, and some of them went, or lost their connection
+        without leaving. For 10 s after that is certain there are fewer, and for as long as members of this group are usually away
+        (half as long again as two of the last eight that came back or were replaced within five minutes), at least 30 s
+        (missing_ms). An error if certainly none is left for 60 s (left_ms), info if all that went left by themselves, for which as long has
+        to pass. A member that left and keeps its connection open, and was not a member for less than its max.poll.interval.ms, has
+        most likely stopped polling, for that interval by then. It is silent at a number at which the group has stayed three times
+        before, for five minutes in all.
     Expected: A member that goes comes back, or another takes its place.
     Action: Start it again, or find out why it does not come back.
     False alarms: A group that was made smaller on purpose by killing its members: six hours later the smaller number is the usual
         one. What is missing after a gap in the capture is not known.
     """
-    if not group.usual.gone:
+    usual, settings = group.usual, group.settings
+    dead = _died(group) if usual.number or usual.since_us else []
+    if not usual.gone and not dead:
         return
-    present = [member.id for member in group.present_members()]
-    missing = group.usual.missing(present)
-    if not missing or group.usual.is_usual(len(present)):
+    number = usual.number_at(min((gone.stopped_us for gone in dead), default=0), settings.usual_ms * 1_000)
+    present = {member.id for member in group.present_members()} - {gone.member_id for gone in dead}
+    missing = [gone for gone in (*usual.gone, *dead) if gone.member_id not in present][-max(0, number - len(present)) :]
+    if len(present) >= number or not missing or usual.is_usual(len(present)):
         return
     lost = group.coordinator_changes.lost if group.coordinator_changes.is_away else None
     if lost is not None and lost.searching:
         return  # C-14
     together = lost is not None and group.coordinator_changes.lost_with_others(group)
-    settings = group.settings
     ways = {gone.member_id: _how(group, gone) for gone in missing}
     worst = [gone for gone in missing if not ways[gone.member_id].is_orderly]
-    patience_us = (settings.missing_ms if worst else settings.left_ms) * 1_000
+    certain_us, least_us = (_CERTAIN_US, settings.missing_ms * 1_000) if worst else (settings.left_ms * 1_000, 0)
+    patience_us = max(least_us, usual.return_us)
     last = max(worst or missing, key=lambda gone: gone.known_us)
-    due_us = last.known_us + patience_us
-    severity = INFO if not worst else WARNING if present else ERROR
+    due_us = max(
+        max(way.known_us + certain_us, way.since_us + patience_us) for way in (ways[gone.member_id] for gone in worst or missing)
+    )
+    severity = WARNING if worst else INFO
     blame: Blame = CLIENT if worst else OPERATOR
 
-    def describe() -> Breach:
-        number, count = group.usual.number, len(present)
+    def describe(at_us: int = due_us) -> Breach:
+        count = len(present)
         first = min(missing, key=lambda gone: gone.stopped_us)
         names = some([_named(group, gone) for gone in missing], _NAMED, "; ", "; and ")
         begin = (
@@ -139,7 +198,7 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         one = last if len(missing) == 1 else None
         return Breach(
             "",
-            f"{begin}: {names}. Nobody took {'its' if len(missing) == 1 else 'their'} place for {seconds(due_us - last.stopped_us)}."
+            f"{begin}: {names}. Nobody took {'its' if len(missing) == 1 else 'their'} place for {seconds(at_us - last.stopped_us)}."
             f"{_what_became(group, missing)}{f' Unless they ended all at once, broker {group.broker} is gone.' if together else ''}",
             f"{counted(len(missing), 'member')} missing, {count} {plural(count, 'is', 'are')} left",
             (),
@@ -153,3 +212,6 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         )
 
     yield Due(due_us, "", severity, describe, until_us=due_us + ADOPTED_US if present else None)
+    if worst and not present:
+        error_us = max(due_us, last.known_us + settings.left_ms * 1_000)
+        yield Due(error_us, "", ERROR, partial(describe, error_us))

@@ -380,7 +380,7 @@ def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
     return group.coordinator_changes.lost_with_others(group) or lost.returned_us - lost.since_us > RECONNECT_US
 
 
-def _dead_since(group: ClassicGroup, member: Member) -> int | None:
+def dead_since(group: ClassicGroup, member: Member) -> int | None:
     """Return when the connection of a present member ended without a LeaveGroup; None if it did not, or if that proves nothing.
 
     The end proves nothing while all members are disconnected at once, while the client looks for the coordinator, and for a static member,
@@ -411,7 +411,7 @@ def T_09(group: ClassicGroup) -> Iterator[Due]:
     False alarms: A client that moved to a path that is not captured.
     """
     for member in group.present_members():
-        ended_us = _dead_since(group, member)
+        ended_us = dead_since(group, member)
         if ended_us is None or member.session_timeout_ms is None:
             continue
         session_us = member.session_timeout_ms * 1_000

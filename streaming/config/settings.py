@@ -287,6 +287,7 @@ _AT_LEAST_ONE: Final = frozenset(
     {
         "zombie_refusals",
         "standstill_ms",
+        "usual_ms",
         "missing_ms",
         "left_ms",
         "crash_loop_returns",

@@ -30,6 +30,7 @@ def note_departure(
     group.usual.went(
         Gone.of(member, why, stopped_us=stopped_us, known_us=known_us, was_member_us=was_member_us, held=held),
         left,
+        group.settings.usual_ms * 1_000,
         group.committed_offsets.offset_of,
     )
 

@@ -6,7 +6,7 @@ leaves the slow part of a group as it is; see ``heartbeat``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -234,6 +234,10 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
         since_us = max(since_us, watched_us, self.coverage.since_us)
         settings = self.settings
         return since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + self.clock_skew_us
+
+    def held_by(self, member: Member) -> Mapping[str, Iterable[int]] | None:
+        known = self.rebalances
+        return known.held.get(member.instance_id or member.id, {}) if known.held_known else None
 
     def holders_of(self, partitions: Container[tuple[str, int]]) -> list[str] | None:
         known = self.rebalances

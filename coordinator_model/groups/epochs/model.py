@@ -24,7 +24,7 @@ from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.group import GroupModel
-from coordinator_model.groups.records import Exchange, HeartbeatFacts, Removed
+from coordinator_model.groups.records import ByTopic, Exchange, HeartbeatFacts, Removed, by_topic
 from coordinator_model.groups.requests import REQUEST_READERS
 from coordinator_model.groups.responses import assigns_partitions, error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -223,6 +223,9 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         return events
 
     # ------------------------------------------------------------------------------------------------ views
+
+    def held_by(self, member: EpochMember) -> ByTopic:
+        return by_topic((self.topic_text(topic), number) for topic, number in member.holds)
 
     def holders_of(self, partitions: Container[tuple[str, int]]) -> list[str] | None:
         if not self.traits.exclusive or any(member.granted is None for member in self.present_members()):

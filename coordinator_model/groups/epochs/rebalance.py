@@ -244,6 +244,7 @@ class EpochRebalances(Recorder):
             group.usual.went(
                 Gone.of(member, Removed(why), stopped_us=stopped_us, known_us=at_us, was_member_us=was_member_us, held=named),
                 len(others),
+                group.settings.usual_ms * 1_000,
                 group.committed_offsets.offset_of,
             )
         was_gone = self.gone.pop(member.id, None)
