@@ -40,10 +40,11 @@ def demo(
     ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Print one line per event instead of live tables.")] = False,
 ) -> None:
-    """Run the monitor on a real Kafka broker with real consumers, and inject seven faults.
+    """Run the monitor on a real Kafka broker with real consumers, and inject ten faults.
 
-    A consumer process is stopped, a zombie ignores that it was fenced, and two processes share an instance id. A member never rejoins, a
-    leader never sends the assignment, and a proxy changes the broker's answers. The monitor must find each fault and name its culprit. It
+    A consumer process is killed, another is stopped, a topic does not exist, and a right is missing. A zombie ignores that it was fenced,
+    and two processes share an instance id. A member never rejoins, a leader never sends the assignment, another gives nothing up, and a
+    proxy changes the broker's answers. The monitor must find each fault and name its culprit. It
     must report nothing about a healthy group. The demo prints the address of the page that shows it in a browser.
 
     Exit status: 0 if all faults were found and the healthy group had no finding, 1 if not, 2 if something could not be started.
@@ -65,7 +66,7 @@ def demo(
     duration_s = seconds(duration)
     if duration_s < LEAST_DURATION_S:
         raise typer.BadParameter(
-            f"{duration} is too short for seven faults: at least {LEAST_DURATION_S:.0f}s", param_hint="--duration"
+            f"{duration} is too short for ten faults: at least {LEAST_DURATION_S:.0f}s", param_hint="--duration"
         )
     console = stdout(soft_wrap=False)
     try:

@@ -3,7 +3,7 @@
 Each fault has a group of its own, so that effects do not mix. The client ids identify the culprits, so that a finding can be compared with
 the process that caused it.
 
-Rules wait before they report, and the demo does not shorten that wait. So each scenario says how long its rule waits, to explain the
+Rules wait before they report, and the demo shortens few of these waits. So each scenario says how long its rule waits, to explain the
 seconds in the summary.
 """
 
@@ -15,6 +15,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
 from coordinator_model.finding import Blame
 from coordinator_model.wire.constants import ILLEGAL_GENERATION
 from streaming.demo.consumer import Consumer, Kind, Protocol
@@ -23,14 +32,24 @@ from streaming.demo.misbehaviour import Manner, Misbehaviour
 from streaming.demo.processes import Child, Processes, ProcessSupervisor
 from streaming.demo.screen_state import ScreenState, now_us
 from streaming.demo.verdicts import ExpectedFinding, Truth
+from streaming.kafka.topics import SILENT_LOGGER
 
 TOPIC: Final = "orders"
+NO_TOPIC: Final = "ordres"
 PARTITIONS: Final = 4
+PROPERTIES: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""What the broker needs so that a group can be forbidden."""
 
 SESSION_TIMEOUT_MS: Final = 6_000
 HEARTBEAT_INTERVAL_MS: Final = 1_000
 REBALANCE_TIMEOUT_MS: Final = 12_000
 PATIENT_SESSION_MS: Final = 30_000  # the coordinator answers a zombie ILLEGAL_GENERATION only while its session lasts
+
+USUAL_MS: Final = 5_000  #: set as ``model.usual_ms``, since no group lives for long
+MISSING_MS: Final = 15_000  #: set as ``model.missing_ms``
 
 _STEP_TIMEOUT_S: Final = 30.0
 _RESTART_PAUSE_S: Final = 1.0
@@ -44,6 +63,7 @@ STANDING: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
         ("confluent-kafka", "orders-worker-3"),
     ),
     "payments": (("kafka-python", "payments-worker-1"), ("confluent-kafka", "payments-worker-2")),
+    "invoices": (("kafka-python", "invoices-worker-1"), ("confluent-kafka", "invoices-worker-2")),
 }
 
 
@@ -72,13 +92,24 @@ class Stage:
         self._processes = processes
         self._bootstrap = bootstrap
 
-    def consumer(self, kind: Kind, group: str, client_id: str, protocol: Protocol = "classic") -> Child:
+    def consumer(self, kind: Kind, group: str, client_id: str, protocol: Protocol = "classic", topic: str = TOPIC) -> Child:
         """Start an ordinary consumer."""
-        return self._processes.start(client_id, self._consumer(kind, group, client_id, None, protocol).command())
+        return self._processes.start(client_id, self._consumer(kind, group, client_id, protocol=protocol, topic=topic).command())
+
+    def forbid(self, group: str) -> None:
+        """Let nobody but one who is not here read for a group.
+
+        :raises KafkaException: when the broker does not do so.
+        """
+        read = AclOperation.READ, AclPermissionType.ALLOW
+        only = AclBinding(ResourceType.GROUP, group, ResourcePatternType.LITERAL, "User:auditor", "*", *read)
+        admin = AdminClient({"bootstrap.servers": self._bootstrap}, logger=SILENT_LOGGER)
+        for done in admin.create_acls([only]).values():
+            done.result(_STEP_TIMEOUT_S)
 
     def pod(self, kind: Kind, group: str, client_id: str, instance_id: str) -> ProcessSupervisor:
         """Start an ordinary consumer with a group instance id that is restarted whenever it ends."""
-        command = self._consumer(kind, group, client_id, instance_id).command()
+        command = self._consumer(kind, group, client_id, instance_id=instance_id).command()
         return self._processes.supervise(client_id, command, pause_s=_RESTART_PAUSE_S)
 
     def misbehaving(self, manner: Manner, group: str, client_id: str) -> Child:
@@ -105,12 +136,19 @@ class Stage:
         self.over.wait(seconds)
 
     def _consumer(
-        self, kind: Kind, group: str, client_id: str, instance_id: str | None, protocol: Protocol = "classic"
+        self,
+        kind: Kind,
+        group: str,
+        client_id: str,
+        *,
+        instance_id: str | None = None,
+        protocol: Protocol = "classic",
+        topic: str = TOPIC,
     ) -> Consumer:
         return Consumer(
             kind=kind,
             bootstrap=self._bootstrap,
-            topic=TOPIC,
+            topic=topic,
             group=group,
             client_id=client_id,
             session_timeout_ms=SESSION_TIMEOUT_MS,
@@ -129,6 +167,34 @@ class Scene(NamedTuple):
 
     def fact(self, at_us: int) -> None:
         self.truth.fact_us = at_us
+
+
+def _killed_for_good(scene: Scene) -> None:
+    stage = scene.stage
+    victim = stage.standing["invoices-worker-2"]
+    stage.wait(USUAL_MS / 1000)
+    stage.say(f"SIGKILL to {victim.name} (pid {victim.pid}); nothing starts it again")
+    scene.fact(now_us())
+    victim.signal(signal.SIGKILL)
+    stage.wait(MISSING_MS / 1000 + 2)
+
+
+def _no_such_topic(scene: Scene) -> None:
+    stage, name = scene.stage, "reports-worker-1"
+    scene.fact(now_us())
+    child = stage.consumer("kafka-python", "reports", name, topic=NO_TOPIC)
+    stage.say(f"started {name} (pid {child.pid}), which subscribes to {NO_TOPIC}")
+    stage.wait(22)
+
+
+def _missing_right(scene: Scene) -> None:
+    stage, name = scene.stage, "audit-worker-1"
+    stage.forbid("audit")
+    scene.fact(now_us())
+    child = stage.consumer("confluent-kafka", "audit", name)
+    stage.say(f"started {name} (pid {child.pid}), which may not read for group audit")
+    stage.wait(8)
+    child.stop()
 
 
 def _stopped_process(scene: Scene) -> None:
@@ -241,6 +307,30 @@ class Scenario:
 
 
 TROUBLES: Final[tuple[Scenario, ...]] = (
+    Scenario(
+        name="killed for good",
+        means="a consumer process gets SIGKILL, and nothing starts it again",
+        fact="SIGKILL",
+        rule_waits="its return, 15 s",
+        expected=ExpectedFinding(rule="T-13", group="invoices", blame=Blame.CLIENT, culprits=("invoices-worker-2",)),
+        act=_killed_for_good,
+    ),
+    Scenario(
+        name="no such topic",
+        means="a consumer subscribes to a topic that does not exist",
+        fact="its start",
+        rule_waits="20 s without partitions",
+        expected=ExpectedFinding(rule="A-15", group="reports", blame=Blame.CONFIG, culprits=("reports-worker-1",)),
+        act=_no_such_topic,
+    ),
+    Scenario(
+        name="missing right",
+        means="a consumer may not read for its group",
+        fact="its start",
+        rule_waits="refusals over 3 s",
+        expected=ExpectedFinding(rule="M-14", group="audit", blame=Blame.CONFIG, culprits=("audit-worker-1",)),
+        act=_missing_right,
+    ),
     Scenario(
         name="stopped process",
         means="a consumer process gets SIGSTOP, its session expires, then SIGCONT",

@@ -33,7 +33,20 @@ from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.faulty_proxy import HostileProxy, success_for
 from streaming.demo.processes import Child, ChildError, ChildReport, Processes, check
 from streaming.demo.raw_client import Connection, RawClientError
-from streaming.demo.scenarios import HEALTHY_GROUP, LYING_GROUP, PARTITIONS, STANDING, TOPIC, TROUBLES, Scenario, Scene, Stage
+from streaming.demo.scenarios import (
+    HEALTHY_GROUP,
+    LYING_GROUP,
+    MISSING_MS,
+    PARTITIONS,
+    PROPERTIES,
+    STANDING,
+    TOPIC,
+    TROUBLES,
+    USUAL_MS,
+    Scenario,
+    Scene,
+    Stage,
+)
 from streaming.demo.screen_state import ScreenState, Watcher, now_us, settled
 from streaming.demo.verdicts import Truth, exit_status
 from streaming.kafka.topics import SILENT_LOGGER
@@ -112,6 +125,7 @@ def _set_up(spectacle: Spectacle, screen_state: ScreenState, stack: ExitStack, t
             data=folder / "broker",
             advertised={"PLAINTEXT": tap_address},
             initial_rebalance_delay_ms=_INITIAL_REBALANCE_DELAY_MS,
+            properties=PROPERTIES,
         )
     )
     broker.create_topic(TOPIC, PARTITIONS)
@@ -192,6 +206,8 @@ docs = {quoted(str(folder / "data-docs"))}
 [model]
 group_initial_rebalance_delay_ms = {_INITIAL_REBALANCE_DELAY_MS}
 quiet_ms = {_QUIET_MS}
+usual_ms = {USUAL_MS}
+missing_ms = {MISSING_MS}
 """
 
 

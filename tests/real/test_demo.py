@@ -69,7 +69,7 @@ def test_a_short_demo_finds_everything_and_names_the_culprits(tmp_path):
         row = next(line for line in text.splitlines() if line.startswith(trouble.name))
         assert f" {trouble.expected.rule} " in row
         assert f"{trouble.expected.culprits[0]} (pid " in row
-    assert "✔ 7 of 7 faults found" in text
+    assert "✔ 10 of 10 faults found" in text
     assert "✔ no finding about the healthy group" in text
     assert_nothing_left(tmp_path)
 

@@ -70,7 +70,7 @@ def test_the_summary_of_a_success_says_for_each_trouble_what_was_found_who_and_w
         assert trouble.rule_waits in text
     assert "inventory-pod-2" in text
     assert "4711" in text
-    assert "✔ 7 of 7 faults found and their culprits named" in text
+    assert "✔ 10 of 10 faults found and their culprits named" in text
     assert f"✔ no finding about the healthy group {HEALTHY_GROUP}" in text
     assert "1:33" in text
     assert all(len(line) <= width for line in text.splitlines())
@@ -84,7 +84,7 @@ def test_the_summary_of_a_failure_says_what_is_missing_and_what_is_too_much():
     blind = observation(group="", rule="V-04", name="capture incomplete")
     screen_state = state_with(meeting(TROUBLES[0]), wrong, noise, stray, blind)
     text = printed(view.summary(view.outcome(lines_of(screen_state), screen_state, 90.0), 160))
-    assert "✘ 1 of 7 faults found" in text
+    assert "✘ 1 of 10 faults found" in text
     assert "names somebody-else" in text
     assert "no finding of R-02 about group search" in text
     assert f"✘ 1 finding about the healthy group {HEALTHY_GROUP}: R-06 rebalance storm" in text
