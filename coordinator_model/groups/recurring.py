@@ -284,6 +284,8 @@ class GivenUp(NamedTuple):
     frame: Evidence
     again: bool = False  #: the client has asked to join since
     unnamed: str = ""  #: the connection, if it named no member id
+    member_id: str = ""
+    started: bool = False  #: the client has looked for its coordinator as a process does that starts
 
     @property
     def waited_us(self) -> int:
@@ -330,17 +332,23 @@ class Recurring(Stored):
             self.scaling.joined = self.scaling.joined or event_evidence(event, shown_by, "asks to join")
             self.unasked_drops.on_joined(event, shown_by)
         if event.client_id:  # a host alone makes no client known
-            self.on_join_asked(client_of(event))
+            self.on_join_asked(client_of(event), event.member_id)
 
-    def on_join_asked(self, client: str) -> None:
-        """Note that a client asks to join, which may have given up a JoinGroup."""
-        if self.given_up:
-            self.given_up = tuple(one._replace(again=True) if one.client == client else one for one in self.given_up)
+    def on_join_asked(self, client: str, member_id: str | None) -> None:
+        """Note that a client asks to join, which may have given up a JoinGroup: one that goes on under its id was not started since."""
+        self.given_up = tuple(
+            one._replace(again=True) if one.client == client and (not one.started or one.member_id == member_id) else one
+            for one in self.given_up
+        )
 
     def on_start(self, exchange: Exchange) -> None:
         """Note a client that looks for its coordinator on a new connection, as a process does that starts: it gave up no JoinGroup."""
         client = client_text(exchange.actor)
-        self.given_up = tuple(one for one in self.given_up if one.again or one.client != client)
+        self.given_up = tuple(
+            one if one.again or one.client != client else one._replace(started=True)
+            for one in self.given_up
+            if one.again or one.client != client or one.member_id
+        )
 
     def on_join_closed(self, exchange: Exchange, at_us: int) -> None:
         """Note the end of the connection on which a JoinGroup waited."""
@@ -349,7 +357,8 @@ class Recurring(Stored):
             client = client_text(exchange.actor)
             timeouts_ms = asked.session_timeout_ms, asked.rebalance_timeout_ms
             unnamed = "" if exchange.member_id else exchange.key[0]
-            one = GivenUp(exchange.inv_us, at_us, client, *timeouts_ms, request_evidence(exchange), unnamed=unnamed)
+            frame = request_evidence(exchange)
+            one = GivenUp(exchange.inv_us, at_us, client, *timeouts_ms, frame, unnamed=unnamed, member_id=exchange.member_id)
             kept = (known for known in self.given_up if at_us - known.closed_us <= GIVEN_UP_SPAN_US)
             self.given_up = (*kept, one)[-GIVEN_UP_KEPT:]
 

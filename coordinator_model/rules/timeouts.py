@@ -44,7 +44,7 @@ def T_10(group: ClassicGroup) -> Iterator[Due]:
     Condition: Three times within 15 minutes and a second or more apart, twice of one client: the connection of a JoinGroup that
         waited ended after the same time, to five in a hundred, which was less than the rebalance timeout in it, and the same
         client, by client id and host, asked again. One that first looks for its coordinator on a new connection, as a process does
-        that starts, does not count: M-13 does.
+        that starts, counts only if it goes on under its member id: else M-13 does.
     Expected: A client waits for the answer to its JoinGroup at least as long as its rebalance timeout.
     Action: Raise the request timeout of these clients above their rebalance timeout.
     False alarms: Processes whose start was not captured, that are killed in the same moment of each rebalance.

@@ -125,7 +125,7 @@ class ClassicRebalances(Recorder):
             progress = self.current.progress_of(identity)
             if progress.joined_us:
                 if exchange.actor.client_id:
-                    group.recurring.on_join_asked(client_text(exchange.actor))
+                    group.recurring.on_join_asked(client_text(exchange.actor), exchange.member_id)
                 return  # it waits already
             _note_join(group, progress, exchange)
         self.emit(group, MemberJoined, exchange, identity, new=_is_new(group, exchange, exchange.member_id))

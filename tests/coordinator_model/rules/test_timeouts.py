@@ -63,6 +63,25 @@ def test_T_10_does_not_count_a_process_that_is_killed_and_M_13_does(talk: Conver
     assert "came back 10 times since" in talk.the("M-13").summary
 
 
+def test_T_10_warns_of_a_member_that_hangs_up_looks_for_its_coordinator_and_goes_on_under_its_id(talk: Conversation) -> None:
+    """Java closes a connection that was idle for connections.max.idle.ms, also one on which its JoinGroup waits."""
+    a, b = settled(talk)
+    talk.heartbeat(b, 27)
+    for _ in range(4):
+        talk.ask_join(b)
+        for _ in range(4):
+            talk.heartbeat(a, 27)
+            talk.wait(1_000)
+        talk.close(b)
+        b = b.reconnected()
+        talk.find_coordinator(b)
+        talk.wait(300)
+    finding = talk.the("T-10")
+    assert "3 times since " in finding.summary
+    assert "connections.max.idle.ms" in finding.summary
+    assert "M-13" not in talk.rules()
+
+
 def test_T_10_covers_the_ghosts_that_come_of_it(talk: Conversation) -> None:
     a, b = settled(talk)
     c = talk.client("c")
