@@ -107,9 +107,9 @@ def take_recording(tab: Browser, recording: Path, folder: Path) -> None:
     command = [sys.executable, "-m", "streaming.cli", "web", "--file", str(recording), "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as web:
         assert web.stderr is not None
-        tab.screen(1280, 500)
+        tab.screen(1280, 760)
         tab.open(next(line.rpartition("the page is at ")[2].strip() for line in web.stderr if "the page is at " in line))
-        _take(tab, folder, "recording", height=500)
+        _take(tab, folder, "recording", height=760)
         web.terminate()
 
 

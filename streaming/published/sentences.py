@@ -215,16 +215,16 @@ def _event_text(event: GroupEvent, *, several: bool) -> str:
 
 def by_names(finding: Json) -> str:
     """Return the sentence of a finding with the client's own names; its member id and software stand once, in the details."""
-    summary, names = str(finding["summary"]), f"client {finding['client_id']} at {finding['client_address']}"
-    if not finding["member_id"] or not finding["client_id"] or not finding["client_address"]:
+    summary, id_, address = str(finding["summary"]), finding["client_id"], finding["client_address"]
+    if not id_ or not address:
         return summary
     software = f", {finding['client_software']}" if finding["client_software"] else ""
-    begun, known, rest = summary.partition(f"ember {finding['member_id']} ({names}{software}")
+    named, short = f"lient {id_} at {address}{software}", f"lient {id_} at {host_of(address)}"
+    begun, known, rest = summary.partition(f"ember {finding['member_id']} (c{named}")
     principal, closed, rest = rest.partition(")")
-    if not known or not closed or (principal and not principal.startswith(", ")):
-        return summary
-    first = begun[-1:]
-    return f"{begun[:-1]}{'C' if first == 'M' else 'c'}lient {finding['client_id']} at {host_of(finding['client_address'])}{rest}"
+    if known and closed and (not principal or principal.startswith(", ")):
+        summary = f"{begun[:-1]}{'C' if begun.endswith('M') else 'c'}{short}{rest}"
+    return summary.replace(named, short)
 
 
 def milliseconds(took_ms: object) -> str:

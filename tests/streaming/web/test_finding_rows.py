@@ -55,7 +55,8 @@ def test_findings_that_name_no_client_have_a_row_each() -> None:
             "The group waits for member m-9 (client other at 10.0.0.9).",
             "The group waits for member m-9 (client other at 10.0.0.9).",
         ),
-        ("Client worker at 10.0.0.7 went away.", "Client worker at 10.0.0.7 went away."),
+        ("Client worker at 10.0.0.7, librdkafka 2.3 went away.", "Client worker at 10.0.0.7 went away."),
+        ("A group waits (client worker at 10.0.0.7, librdkafka 2.3).", "A group waits (client worker at 10.0.0.7)."),
     ],
 )
 def test_a_sentence_names_a_persons_names_in_the_place_of_member_id_and_software(summary: str, said: str) -> None:
