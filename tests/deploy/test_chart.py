@@ -215,11 +215,15 @@ def test_the_tap_beside_an_application_is_what_kubernetes_and_the_program_know()
         chosen.make_context("tap", rest, parent=context)
 
 
-def test_the_watch_on_each_node_is_what_kubernetes_and_the_program_know():
+@pytest.mark.parametrize("name", ["watch-on-each-node", "watch-beside-an-application"])
+def test_a_watch_is_what_kubernetes_and_the_program_know(name):
     from typer.main import get_command
 
-    (daemons,) = objects((HELM / "examples" / "watch-on-each-node.yaml").read_text())
-    (watch,) = daemons["spec"]["template"]["spec"]["containers"]
+    (one,) = objects((HELM / "examples" / f"{name}.yaml").read_text())
+    pod = one["spec"]["template"]["spec"]
+    (watch,) = [each for each in (*pod.get("initContainers", ()), *pod["containers"]) if each["name"] == "watch"]
+    assert watch["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_RAW"]}
+    assert pod.get("hostNetwork", False) is (one["kind"] == "DaemonSet")
     command = get_command(app)
     with command.make_context("rebalance-monitor", [*watch["args"]]) as context:
         _, chosen, rest = command.resolve_command(context, [*watch["args"]])
@@ -227,7 +231,7 @@ def test_the_watch_on_each_node_is_what_kubernetes_and_the_program_know():
     validator = pytest.importorskip(
         "kubernetes_validate", reason="kubernetes-validate is missing: .venv/bin/pip install kubernetes-validate"
     )
-    validator.validate(daemons, KUBERNETES[-1], strict=True)
+    validator.validate(one, KUBERNETES[-1], strict=True)
 
 
 def test_a_tap_that_rewrites_has_a_port_for_each_broker(everywhere):
