@@ -18,6 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from rich.console import Console
+from rich.terminal_theme import DIMMED_MONOKAI
+from rich.text import Text
+
 from tests.browser import Browser, browser
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "pictures"
@@ -146,6 +150,19 @@ def take_lab_report(tab: Browser, source: list[str], folder: Path, work: Path) -
         print(f"{shown}: {shown.stat().st_size:,} bytes", flush=True)
 
 
+def take_terminal(tab: Browser, screen: Path, folder: Path, work: Path) -> None:
+    """Take the picture of a terminal, out of what ``tmux capture-pane -e -p`` printed of it."""
+    text = Text.from_ansi(screen.read_text())
+    with (work / "terminal").open("w") as unseen:
+        console = Console(file=unseen, record=True, width=max(map(len, text.plain.split("\n"))))
+        console.print(text, no_wrap=True)
+    page = work / "terminal.html"
+    page.write_text(console.export_html(theme=DIMMED_MONOKAI, inline_styles=True))
+    tab.open(page.as_uri())
+    tab.js("document.body.style.zoom = 0.96")
+    _take(tab, folder, "watch", height=20 * (text.plain.rstrip().count("\n") + 2))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take the pictures of the documents from a run of the demo.")
     parser.add_argument("--duration", default="90s", help="of the demo's faults")
@@ -155,12 +172,19 @@ def main() -> None:
     parser.add_argument(
         "--lab-report", type=Path, help="takes only the pictures of that report: on this recording of the laboratory"
     )
+    parser.add_argument(
+        "--terminal", type=Path, help="takes only the picture of watch: out of what 'tmux capture-pane -e -p' printed of it"
+    )
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:  # a browser may still write as it ends
         if options.recording is not None:
             with browser(Path(work) / "profile") as tab:
                 take_recording(tab, options.recording, options.folder)
+            return
+        if options.terminal is not None:
+            with browser(Path(work) / "profile") as tab:
+                take_terminal(tab, options.terminal, options.folder, Path(work))
             return
         if options.lab_report is not None:
             with browser(Path(work) / "profile") as tab:
