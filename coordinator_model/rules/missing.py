@@ -152,10 +152,10 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
     Condition: The group had a number of members for a minute (usual_ms) or longer, and some of them went, or lost their connection
         without leaving. For 10 s after that is certain there are fewer, and for as long as members of this group are usually away
         (half as long again as two of the last eight that came back or were replaced within five minutes), at least 30 s
-        (missing_ms). An error if certainly none is left for 60 s (left_ms), info if all that went left by themselves, for which as long has
-        to pass. A member that left and keeps its connection open, and was not a member for less than its max.poll.interval.ms, has
-        most likely stopped polling, for that interval by then. It is silent at a number at which the group has stayed three times
-        before, for five minutes in all.
+        (missing_ms). An error if certainly none is left for 60 s (left_ms), info if all that went, or the last of all members, left
+        by themselves, for which as long has to pass. A member that left and keeps its connection open, and was not a member for
+        less than its max.poll.interval.ms, has most likely stopped polling, for that interval by then. It is silent at a number at
+        which the group has stayed three times before, for five minutes in all.
     Expected: A member that goes comes back, or another takes its place.
     Action: Start it again, or find out why it does not come back.
     False alarms: A group that was made smaller on purpose by killing its members: six hours later the smaller number is the usual
@@ -175,7 +175,8 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         return  # C-14
     together = lost is not None and group.coordinator_changes.lost_with_others(group)
     ways = {gone.member_id: _how(group, gone) for gone in missing}
-    worst = [gone for gone in missing if not ways[gone.member_id].is_orderly]
+    stopped = not present and ways[max(missing, key=lambda gone: gone.known_us).member_id].is_orderly
+    worst = [] if stopped else [gone for gone in missing if not ways[gone.member_id].is_orderly]
     certain_us, least_us = (_CERTAIN_US, settings.missing_ms * 1_000) if worst else (settings.left_ms * 1_000, 0)
     patience_us = max(least_us, usual.return_us)
     last = max(worst or missing, key=lambda gone: gone.known_us)

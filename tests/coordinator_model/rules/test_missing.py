@@ -72,6 +72,21 @@ def test_T_13_is_an_error_if_no_member_is_left(talk: Conversation) -> None:
     assert all(f"client {client.name}" in finding.summary for client in clients)
 
 
+def test_T_13_is_no_error_if_the_last_members_left_by_themselves(talk: Conversation) -> None:
+    """One died, and a minute later the others were stopped: it was said that nobody had read since the first died."""
+    a, b, c = three(talk)
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 60)
+    for one in (a, b):
+        talk.leave(one)
+        talk.close(one)
+    talk.wait(120_000)
+    assert {(finding.severity, finding.summary.split(" since ")[0]) for finding in missing(talk)} == {
+        (Severity.WARNING, "Group g has 2 members instead of 3")
+    }
+
+
 def test_T_13_names_a_member_that_left_as_it_was_not_polled_and_has_not_come_back(talk: Conversation) -> None:
     a, b, c = three(talk)
     departs(talk, c, [a, b], 4)
