@@ -175,8 +175,9 @@ def R_22(group: EpochGroupData, refused: StreamsJoinRefused) -> Breach:
     Condition: A well-formed join of a Streams group was answered STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH,
         STREAMS_TOPOLOGY_FENCED, or INVALID_REQUEST, which brokers answer to a topology other than the group's.
     Expected: One topology for all instances, of which the broker can make the internal topics.
-    Action: Read the broker's reason, if it gives one. Stop all instances of the older version before those of a changed topology
-        start: up to 4.4 brokers take a new topology only in an empty group.
+    Action: Read the broker's reason, if it gives one. Where this is another application than the group's members are, give it an
+        application.id of its own. Where it is a changed version of theirs, stop all instances of the older one before it starts: up
+        to 4.4 brokers take a new topology only in an empty group.
     False alarms: None known.
     """
     exchange = refused.exchange

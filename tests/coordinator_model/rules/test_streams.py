@@ -322,6 +322,7 @@ def test_R_22_warns_of_a_topology_that_is_refused(error: int) -> None:
     finding = talk.the("R-22")
     assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CONFIG, "b-id")
     assert finding.summary.endswith("“Topology updates are not supported yet.”.")
+    assert "Where this is another application than the group's members are, give it an application.id of its own." in finding.action
     assert talk.rules() == ["R-22"]
     talk.enters(b, 2, (1,))
     talk.wait(1_500)
