@@ -13,6 +13,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.rebalance import Rebalance
 from coordinator_model.groups.records import Member
 from coordinator_model.rules.base import Breach, Due, Matter, admission, captured, first_and_last, timer_rule, who
+from coordinator_model.wire import CONSUMER, STREAMS_ASSIGNOR
 from coordinator_model.wording import begin, clock, counted, seconds
 
 _REBALANCES = 3
@@ -81,6 +82,13 @@ def _given_by_clients(row: Sequence[Rebalance], reason: str, times: int) -> Coin
     return Coincidence(f"the reason that clients gave, {times} times: “{reason}”", action)
 
 
+def _cheaper(group: ClassicGroup) -> str:
+    """Return how such rebalances come to cost less; nothing for clients that have an assignor of their own."""
+    if group.protocol_type != CONSUMER or any(STREAMS_ASSIGNOR in member.protocols for member in group.present_members()):
+        return ""
+    return _CHEAPER
+
+
 @timer_rule(
     "rebalances that move nothing",
     WARNING,
@@ -122,7 +130,7 @@ def R_25(group: ClassicGroup) -> Iterator[Due]:
             f"{', '.join(dict.fromkeys(one.client for one in row))}",
             captured(*(one.frame for one in first_and_last(row))),
             generation=last.generation,
-            action=coincidence.action + _CHEAPER,
+            action=coincidence.action + _cheaper(group),
         )
 
     periods_us = [later.began_us - earlier.began_us for earlier, later in pairwise(row)]

@@ -30,11 +30,12 @@ def rejoins(
     reason: str = "",
     partitions: dict[Client, tuple[int, ...]] | None = None,
     topics: tuple[str, ...] = ("t",),
+    assignor: str = "range",
 ) -> None:
     """One of them joins again, and all the others must, too."""
     given = partitions or plan(clients)
     first = clients[starter]
-    offers = (wire.JoinGroupRequestProtocol(name="range", metadata=subscription(*topics)),)
+    offers = (wire.JoinGroupRequestProtocol(name=assignor, metadata=subscription(*topics)),)
     asked = [talk.ask_join(first, reason=reason, protocols=offers)]
     for other in clients:
         if other is not first:
@@ -65,6 +66,19 @@ def test_R_25_warns_of_a_leader_that_rejoins_for_metadata_and_blames_no_member(t
     assert "topics are created or deleted" in finding.action
     assert len(finding.evidence) == 6
     assert talk.rules() == ["R-25"]
+
+
+def test_R_25_advises_a_cheaper_assignor_to_consumers_and_not_to_kafka_streams() -> None:
+    actions = {}
+    for assignor in ("range", "stream"):
+        talk = Conversation()
+        clients = group(talk)
+        for generation in range(4, 8):
+            rejoins(talk, clients, generation, reason=METADATA, assignor=assignor)
+        actions[assignor] = talk.the("R-25").action
+    assert "cooperative-sticky" in actions["range"]
+    assert actions["range"].startswith(actions["stream"])
+    assert "cooperative-sticky" not in actions["stream"]
 
 
 def test_R_25_tells_that_connections_of_several_clients_ended_before(talk: Conversation) -> None:
