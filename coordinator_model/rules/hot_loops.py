@@ -79,10 +79,9 @@ def _of_connections(group: ClassicGroup) -> Iterator[Due]:
             generation=group.generation,
         )
 
-    until_us = max(one.last_us for one in hot) + 1_000 * group.settings.quiet_ms
-    yield Due(min(one.hot_us for one in hot), "joins", WARNING, describe, until_us)
-    if fastest.last_us - fastest.since_us >= _LASTS_US:
-        yield Due(fastest.since_us + _LASTS_US, "joins", ERROR, describe, until_us)
+    last_us = max(one.last_us for one in hot)
+    severity = ERROR if fastest.last_us - fastest.since_us >= _LASTS_US else WARNING
+    yield Due(last_us, "joins", severity, describe, last_us + 1_000 * group.settings.quiet_ms)
 
 
 def _clients(hot: list[Repeated]) -> str:

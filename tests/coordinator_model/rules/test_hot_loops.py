@@ -71,7 +71,7 @@ def test_R_26_warns_of_a_client_that_is_refused_and_asks_at_once(talk: Conversat
     joins(talk, b, 24, 25)
     talk.settle()
     finding = talk.the("R-26")
-    assert (finding.severity, finding.status) == (Severity.WARNING, Status.OPEN)
+    assert (finding.severity, finding.status) == (Severity.WARNING, Status.UPDATE)
     assert "Client b at 10.0.0.1 is in a hot loop in group g" in finding.summary
     assert "6." in finding.summary.partition(" a second")[0]
     assert "UNKNOWN_MEMBER_ID" in finding.summary
@@ -80,6 +80,18 @@ def test_R_26_warns_of_a_client_that_is_refused_and_asks_at_once(talk: Conversat
     assert talk.the("R-26").severity is Severity.ERROR
     talk.wait(70_000)
     assert talk.the("R-26").status is Status.RESOLVED
+
+
+def test_R_26_gives_the_rate_of_all_that_it_counts(talk: Conversation) -> None:
+    _, b = settled(talk)
+    joins(talk, b, 24, 25, every_ms=50)
+    talk.settle()
+    assert talk.the("R-26").summary.partition(" a second")[0].endswith("19.6")
+    joins(talk, b, 100, 25, every_ms=1_000)
+    talk.wait(70_000)
+    finding = talk.the("R-26")
+    assert finding.summary.partition(" a second")[0].endswith("1.2")
+    assert finding.observed.startswith("124 JoinGroups on one connection in 100.")
 
 
 def test_R_26_does_not_count_answers_of_a_coordinator_that_loads(talk: Conversation) -> None:
