@@ -32,6 +32,7 @@ from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
 from coordinator_model.wording import counted, seconds
 
+_TWO_IDS = "That client runs: it asked for an id twice, and joined with one of both. The other expires by itself."
 _RETRY_US = 2_000_000  # a client that lost its connection repeats its request within this, on a new one
 
 
@@ -158,18 +159,27 @@ def R_09(group: ClassicGroup) -> Iterator[Due]:
 
         def describe(id_: str = id_, issued: IssuedId = issued, waiting: Exchange = waiting) -> Breach:
             timeout_us = issued.session_timeout_ms * 1_000
+            used = _other_id(group, id_, issued)
+            uses = f", which uses {used} instead" if used else ", and never used"
             return Breach(
                 id_,
                 f"All members of group {group.name} have rejoined and wait for {id_}, an id that was issued to "
-                f"{the_client(issued.actor)}, and never used: the join phase lasts until that id expires, up to {seconds(timeout_us)}.",
+                f"{the_client(issued.actor)}{uses}: the join phase lasts until that id expires, up to {seconds(timeout_us)}.",
                 "MEMBER_ID_REQUIRED was answered, and no JoinGroup with the id followed",
                 (request_evidence(waiting),),
                 actor=issued.actor,
                 member_id=id_,
                 generation=group.generation,
+                action=_TWO_IDS if used else None,
             )
 
         yield Due(due_us, id_, WARNING, describe)
+
+
+def _other_id(group: ClassicGroup, id_: str, issued: IssuedId) -> str:
+    """Return the other id with which the client that was issued one joins on the same connection; empty if there is none."""
+    connection = issued.actor.connection
+    return next((one.member_id for one in group.waiting_joins() if one.key[0] == connection and one.member_id not in {"", id_}), "")
 
 
 @rule("left-behind static member", ERROR, HEURISTIC, CLIENT, suppressed_by=("S-02",), over=is_refused_no_longer)

@@ -505,6 +505,20 @@ def test_R_09_names_the_id_that_all_wait_for(talk: Conversation) -> None:
     assert talk.rules() == ["R-09"]
 
 
+def test_R_09_says_that_the_client_uses_another_id(talk: Conversation) -> None:
+    clients = settled(talk)
+    twice = talk.client("twice")
+    talk.hand_out_id(twice, "twice-1")
+    talk.hand_out_id(twice, "twice-2")
+    for one in (*clients, twice):
+        talk.ask_join(one)
+    talk.wait(4_000)
+    finding = talk.the("R-09")
+    assert ", test 1.0, which uses twice-2 instead: the join phase" in finding.summary
+    assert finding.member_id == "twice-1"
+    assert finding.action.startswith("That client runs: it asked for an id twice")
+
+
 def test_R_09_allows_a_join_in_flight(talk: Conversation) -> None:
     _, lost, _ = pending(talk)
     talk.ask_join(lost)
