@@ -35,6 +35,7 @@ from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_
 from coordinator_model.wording import a_or_an, counted, seconds, some
 
 _NAMED: Final = 3  # partitions that a sentence names
+_PERSISTS: Final = 2  # refusals of an unknown topic, which the first may be too early for
 _TOPIC_GONE: Final = (
     "Ask who deleted the topic. Restart the client if it was made anew; else take the topic out of its subscription."
 )
@@ -378,27 +379,28 @@ def O_08(group: ClassicGroup, unfenced: Unfenced) -> Breach:
     CONFIG,
     over=lambda group, committer: committer not in group.offsets.rejected,
 )
-def O_09(group: ClassicGroup, rejected: CommitRejected) -> Breach | None:
+def O_09(group: ClassicGroup, rejected: CommitRejected) -> Breach:
     """Progress is not saved; a restart processes everything since the last good commit again.
 
-    Condition: At least two commits in a row of one committer were answered OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE,
-        TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID for at least one
-        partition.
+    Condition: A commit was answered OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, TOPIC_AUTHORIZATION_FAILED,
+        GROUP_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID for at least one partition. Once with one of the
+        last two is a note: brokers learn of a new topic one after the other.
     Expected: Commits within the broker's limits, by a principal that may read the group and describe the topics, of topics that
         exist.
     Action: Set the ACLs right, or shorten the commit's metadata (offset.metadata.max.bytes).
     False alarms: None known.
     """
-    if rejected.times < 2:
-        return None
     exchange, why = rejected.exchange, error_name(rejected.error)
     is_unknown = rejected.error in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
+    saved = f"; of the same commit it saved {counted(rejected.saved, 'other partition')}" if rejected.saved else ""
     return Breach.of_sender(
         exchange,
-        f"{_name(exchange)} cannot save its progress in group {group.name}: its commits of {_partitions(rejected.partitions)} are refused "
-        f"with {why}{': the topic was deleted, or made anew' if is_unknown else ''}.",
-        f"{counted(rejected.times, 'commit')} in a row answered {why} for at least one partition",
+        f"{_name(exchange)} cannot save its progress in {_partitions(rejected.partitions)} of group {group.name}: its commits of "
+        f"{'it' if len(rejected.partitions) == 1 else 'them'} are refused with {why}"
+        f"{', since the topic was deleted, or made anew' if is_unknown else ''}{saved}.",
+        f"{counted(rejected.times, 'commit')} answered {why} for {counted(len(rejected.partitions), 'partition')}",
         (request_evidence(exchange), response_evidence(exchange, rejected.error)),
         subject=rejected.committer,
         action=_TOPIC_GONE if is_unknown else None,
+        severity=INFO if is_unknown and rejected.times < _PERSISTS else None,
     )

@@ -8,7 +8,7 @@ name thousands of partitions*: of one generation, only the first 256 positions a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
 
 HOLDINGS_KEPT: Final = 256
+PARTITIONS_KEPT: Final = 8  #: of a client with rejected commits
 KEPT: Final = 32  #: of members with refused commits, clients with rejected commits, and committers that are no members
 #: API → first version that names topics by id; assignments name them by name
 _NAMED_ALIKE: Final = {OFFSET_COMMIT: 10, TXN_OFFSET_COMMIT: 6}
@@ -79,13 +80,22 @@ class CommitRefused(NamedTuple):
 
 
 class CommitRejected(NamedTuple):
-    """A commit, or part of it, was refused for its size or for lack of authorization."""
+    """A commit, or part of it, was refused for its content."""
 
     exchange: Exchange
     committer: str
     error: int
-    times: int  #: in a row
-    partitions: tuple[Partition, ...] = ()  #: that were refused for it
+    times: int  #: since one of its partitions was saved
+    partitions: tuple[Partition, ...]  #: that were refused for it
+    saved: int  #: number of other partitions that the same commit saved
+
+
+class Rejected(NamedTuple):
+    """What was refused of a committer's commits for their content."""
+
+    error: int
+    times: int
+    partitions: tuple[Partition, ...]  #: of the newest one, at most :data:`PARTITIONS_KEPT`
 
 
 class CommittedEarly(NamedTuple):
@@ -139,7 +149,7 @@ class Offsets(Stored):
     kept: int = 0
     holdings: dict[str, Holding] = {}
     refused: dict[str, Refusals] = {}  #: by member id, since its last JoinGroup or accepted commit
-    rejected: dict[str, tuple[int, int]] = {}  #: committer → (error, times in a row)
+    rejected: dict[str, Rejected] = {}  #: by committer, until one of these partitions is saved
     let_in: dict[str, SimpleCommit] = {}  #: by committer: accepted without identity
     turned_away: dict[str, SimpleCommit] = {}  #: by committer: refused without identity
     joins_out: int = (
@@ -215,7 +225,7 @@ class Offsets(Stored):
         refused = refusals_in(body)
         codes = set(refused.values())
         accepted = NONE in exchange.error_codes
-        events = self._rejections(exchange, refused, accepted=accepted)
+        events = self._rejections(group, exchange, refused)
         if accepted:
             assert isinstance(exchange.facts, CommitFacts)
             if refused:
@@ -226,17 +236,21 @@ class Offsets(Stored):
                 return events + self._refused(group, exchange, error)
         return events
 
-    def _rejections(self, exchange: Exchange, refused: dict[Partition, int], *, accepted: bool) -> tuple[Event, ...]:
+    def _rejections(self, group: GroupData, exchange: Exchange, refused: dict[Partition, int]) -> tuple[Event, ...]:
         committer = exchange.member_id or client_text(exchange.actor)
         error = next((code for code in REJECTIONS if code in refused.values()), None)
+        known, ask = self.rejected.get(committer), exchange.facts
+        assert isinstance(ask, CommitFacts)
         if error is None:
-            if accepted:
-                self.rejected.pop(committer, None)
+            if known is not None and _saves(ask, refused, known.partitions):
+                del self.rejected[committer]
+                group.changed = True  # its finding is over
             return NOTHING
-        before, count = self.rejected.get(committer, (error, 0))
-        count = count + 1 if before == error else 1
-        keep_newest(self.rejected, committer, (error, count), KEPT)
-        return (CommitRejected(exchange, committer, error, count, tuple(each for each, code in refused.items() if code == error)),)
+        times = known.times + 1 if known is not None and known.error == error else 1
+        partitions = tuple(each for each, code in refused.items() if code == error)
+        keep_newest(self.rejected, committer, Rejected(error, times, partitions[:PARTITIONS_KEPT]), KEPT)
+        asked = ask.left_out + sum(len(named) for _, named, _ in ask.topics)
+        return (CommitRejected(exchange, committer, error, times, partitions, max(0, asked - len(refused))),)
 
     def _refused(self, group: GroupData, exchange: Exchange, error: int) -> tuple[Event, ...]:
         if exchange.generation < 0:
@@ -424,3 +438,12 @@ class Offsets(Stored):
                 commit = commit._replace(former_id=former.id, left_us=left_us, ended=ended)
             keep_newest(noted, committer, commit, KEPT)
         group.changed = group.changed or any(True for _ in group.present_members())
+
+
+def _saves(ask: CommitFacts, refused: Collection[Partition], wanted: tuple[Partition, ...]) -> bool:
+    """Return True if a commit saves one of the partitions."""
+    return any(
+        (topic, partition) in wanted and (topic, partition) not in refused
+        for topic, partitions, _ in ask.topics
+        for partition in partitions
+    )
