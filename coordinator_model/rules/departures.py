@@ -52,11 +52,15 @@ def static_pause(group: ClassicGroup, replaced: Replaced) -> Breach | None:
     old = group.members.get(replaced.old_member_id)
     if old is None or old.actor.connection != exchange.actor.connection or old.refusals is not None or old.fenced_us is not None:
         return None
-    if not old.rebalance_timeout_ms or not old.joined_us or exchange.inv_us - old.joined_us < old.rebalance_timeout_ms * 1_000:
+    if not old.rebalance_timeout_ms or not old.session_timeout_ms or not old.joined_us:
         return None
     if group.coordinator_changes.lost_with(group, old):
         return None  # it lost its coordinator with others, and polls as before
-    least_us = _BEATS * (old.heartbeat_interval_us or USUAL_INTERVAL_US)
+    away_us, least_us = exchange.inv_us - old.last_frame_us, _BEATS * (old.heartbeat_interval_us or USUAL_INTERVAL_US)
+    if away_us >= old.session_timeout_ms * 1_000:
+        return None  # its session ended first: a process that stood still looks the same (T-04)
+    if old.last_frame_us - old.joined_us + least_us < old.rebalance_timeout_ms * 1_000:
+        return None  # its heartbeats ended sooner than for want of a poll
     if old.proven_us is None or exchange.inv_us - max(old.last_frame_us, old.proven_us) < least_us:
         return None  # it was at work until then, and gave its id up because no coordinator answered
     led = newest is not None and newest.leader == old.id
@@ -65,7 +69,6 @@ def static_pause(group: ClassicGroup, replaced: Replaced) -> Breach | None:
         if led
         else ""
     )
-    away_us = exchange.inv_us - old.last_frame_us
     return Breach.of_member(
         old,
         f"Static {who(old)}, instance {replaced.instance.id}, joins group {group.name} again without its id on its own connection, "

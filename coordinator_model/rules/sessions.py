@@ -187,8 +187,8 @@ def T_04(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     timeout = "" if timeout_ms is None else f", its session timeout is {seconds(timeout_ms * 1_000)}"
     return Breach.of_member(
         member,
-        f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}{timeout}; its "
-        f"{work_of(group.protocol_type)} were idle {_idle_for(group, silent)}.",
+        f"{begin(who(member))} fell silent in group {group.name} without leaving: nothing for {seconds(silence_us)}{timeout}; "
+        f"{_idle_text(group, silent)}.",
         f"no frame since {a_or_an(member.last_frame)}, and no LeaveGroup was granted{logged}",
         admission(member),
         generation=member.joined,
@@ -196,15 +196,19 @@ def T_04(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     )
 
 
-def _idle_for(group: ClassicGroup, silent: FellSilent) -> str:
-    """Return how long no member consumed what the silent one held: until the generation that dropped it had its assignment."""
-    member, newest, until_us = silent.member, group.newest_generation, silent.dropped_us
+def _idle_text(group: ClassicGroup, silent: FellSilent) -> str:
+    """Return how long no member consumed what the silent one held: until a generation without it had its assignment."""
+    member, work = silent.member, work_of(group.protocol_type)
+    if member.in_sync is None and member.joined_frame is not None:
+        return f"it had not been assigned any {work}"
+    if not silent.dropped_us:
+        return f"its {work} were idle meanwhile"
+    since_us = max(member.last_frame_us, member.disconnected_us if member.disconnected_us < silent.dropped_us else 0)
+    synced_us = (known.sync_done_us or 0 for known in group.generations if known.proven_us >= silent.dropped_us)
+    until_us = min((at_us for at_us in synced_us if at_us), default=0)
     if not until_us:
-        return "meanwhile"
-    if newest is not None and newest.proven_us <= until_us:
-        until_us = max(until_us, newest.sync_done_us or 0)
-    since_us = max(member.last_frame_us, member.disconnected_us if member.disconnected_us < until_us else 0)
-    return f"for {seconds(until_us - since_us)}, until the group went on without it"
+        return f"its {work} were idle for {seconds(silent.at_us - since_us)} by then, and no generation without it had an assignment yet"
+    return f"its {work} were idle for {seconds(until_us - since_us)}, until the group went on without it"
 
 
 def _is_closed(group: ClassicGroup, member: Member) -> bool:
@@ -267,7 +271,8 @@ def T_05(group: ClassicGroup, timeout: PollTimeout) -> Breach:
     Condition: A LeaveGroup gives a poll timeout as its reason (KIP-800); or, heuristically, a client without reasons left later
         than its rebalance timeout after it joined, and joins again for the same topics on the same connection, or under the same id
         in a group with epochs; or a static member, which does not leave, joins again so without its id on its own connection, two
-        heartbeat intervals or more after its last frame and its answer.
+        heartbeat intervals or more after its last frame and its answer, and before its session is over. A process that sent nothing
+        for a whole session stood still: of that T-04 tells.
     Expected: The application polls within max.poll.interval.ms.
     Action: Process fewer records per poll, faster, or raise max.poll.interval.ms.
     False alarms: Without a reason: an application that unsubscribes and subscribes again on purpose.

@@ -677,6 +677,28 @@ def test_T_04_says_that_partitions_were_idle_meanwhile_while_the_group_waits(tal
     assert talk.the("T-04").summary.endswith("its session timeout is 10.0 s; its partitions were idle meanwhile.")
 
 
+def test_T_04_says_that_no_generation_without_it_was_assigned(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b)
+    silence(talk, [a], 6_000)
+    talk.heartbeat(a, 27)
+    rejoined = talk.ask_join(a)
+    talk.wait(3_000)
+    talk.joined(rejoined, generation=4, leader=a, roster=[a])
+    silence(talk, [a], 6_000)
+    assert talk.the("T-04").summary.endswith(
+        "its partitions were idle for 13.0 s by then, and no generation without it had an assignment yet."
+    )
+
+
+def test_T_04_says_that_a_member_without_an_assignment_had_none(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 1)
+    silence(talk, [a], 16_000)
+    finding = next(one for one in talk.opened() if one.rule == "T-04")
+    assert (finding.member_id, finding.summary.rpartition("; ")[2]) == (b.member_id, "it had not been assigned any partitions.")
+
+
 def test_T_04_allows_a_leave_that_was_never_answered(talk: Conversation) -> None:
     a, b = settled(talk)
     identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
@@ -708,7 +730,9 @@ def test_T_05_tells_how_many_waited_for_it_and_since_when(talk: Conversation, re
     waiting_us = talk.now_us
     talk.ask_join(a)
     talk.ask_join(c)
-    silence(talk, [b], 22_000)
+    for _ in range(11):
+        talk.wait(2_000)
+        talk.heartbeat(b, 27)
     talk.leave(b, reason=reason)
     b.member_id = ""
     talk.hand_out_id(b, "b-2")
@@ -795,6 +819,29 @@ def test_T_05_says_at_once_that_a_static_leader_lost_its_leadership(talk: Conver
 def test_T_05_allows_a_static_member_that_joins_without_its_id(talk: Conversation, alive_s: int, pause_ms: int) -> None:
     pauses_in_its_poll(talk, led_by=0, alive_s=alive_s, pause_ms=pause_ms)
     assert talk.rules() == []
+
+
+def test_T_05_leaves_a_static_member_that_stood_still_for_a_session_to_T_04(talk: Conversation) -> None:
+    pauses_in_its_poll(talk, led_by=0, alive_s=40, pause_ms=10_500)
+    assert talk.rules() == []
+
+
+def test_T_05_needs_heartbeats_of_a_static_member_until_its_poll_interval_was_over(talk: Conversation) -> None:
+    """Its rebalance timeout of 20 s had passed when it came back, not when its heartbeats ended."""
+    pauses_in_its_poll(talk, led_by=0, alive_s=12, pause_ms=9_000)
+    assert talk.rules() == []
+
+
+@pytest.mark.parametrize("reason", ["consumer poll timeout has expired.", None])
+def test_T_05_leaves_a_process_that_stood_still_for_a_session_to_T_04(talk: Conversation, reason: str | None) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 25)
+    silence(talk, [a], 15_000)
+    talk.leave(b, reason=reason)
+    b.member_id = ""
+    talk.hand_out_id(b, "b-2")
+    talk.settle()
+    assert talk.rules() == ["T-04"]
 
 
 def leaves_and_comes_back(talk: Conversation, seconds: int) -> tuple[Client, Client]:

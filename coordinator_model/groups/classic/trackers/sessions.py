@@ -226,6 +226,8 @@ class Sessions(Stored):
         reasons = exchange.facts.reasons or ("",)
         for (id_, instance_id), reason in zip(exchange.facts.members, reasons, strict=False):
             member = group.members.get(id_)
+            if member is not None and group.may_have_expired(member, exchange.inv_us):
+                continue  # its session ended first: the whole process stood still, not its poll loop alone
             if names_poll_timeout(reason):
                 events += (PollTimeout(exchange, member, id_ or instance_id or "", reason),)
             elif not reason and member is not None and member.present and member.leaving and member.rebalance_timeout_ms:
