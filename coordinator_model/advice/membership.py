@@ -21,6 +21,9 @@ SESSIONS_S: Final = (6, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900, 1_800)
 CONSUMER_SESSION_S: Final = 45.0
 """The broker's default of ``group.consumer.session.timeout.ms``."""
 
+SPARE: Final = 1.2
+"""By how much a timeout is longer than what it has to outlast."""
+
 _ENOUGH: Final = 0.9
 """Of what the longest session timeout would save."""
 
@@ -45,7 +48,7 @@ def static_membership(history: History) -> Iterator[Advice]:
     now_s = session_s(history)
     found = []
     for session in sorted({now_s, *(one for one in SESSIONS_S if one > now_s)}):
-        within = {number for number, away_s in away.items() if away_s < session}
+        within = {number for number, away_s in away.items() if away_s * SPARE < session}
         found.append((session, within, history.without(within)))
     most = max(history.lost(rebalances).member_seconds for _, _, rebalances in found)
     chosen_s, within, rebalances = next(one for one in found if history.lost(one[2]).member_seconds >= _ENOUGH * most)
@@ -76,7 +79,7 @@ def no_leave(history: History) -> Iterator[Advice]:
     """A member that restarts does not leave: one rebalance less, but without a name the next waits for its session to end."""
     words, session = words_of(history.software), session_s(history)
     restarts = {
-        n for n, one in enumerate(history.departures) if one.how == LEFT and one.away_s is not None and one.away_s < session
+        n for n, one in enumerate(history.departures) if one.how == LEFT and one.away_s is not None and one.away_s * SPARE < session
     }
     static = {number for number in restarts if history.departures[number].who.instance_id is not None}
     assumes = "A process that goes down is the one that comes back."

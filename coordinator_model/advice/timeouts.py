@@ -8,7 +8,7 @@ from typing import Final
 from coordinator_model.advice.advice import Advice, Saving
 from coordinator_model.advice.history import LEFT, SILENT, History, Rebalance
 from coordinator_model.advice.libraries import words_of
-from coordinator_model.advice.membership import SESSIONS_S, advice, session_s, session_setting
+from coordinator_model.advice.membership import SESSIONS_S, SPARE, advice, session_s, session_setting
 from coordinator_model.wording import counted
 
 LONGER_SESSION: Final = "longer session timeout"
@@ -16,9 +16,6 @@ SHORTER_SESSION: Final = "shorter session timeout"
 LONGER_POLL: Final = "longer poll interval"
 SHORTER_REBALANCE: Final = "shorter rebalance timeout"
 INITIAL_DELAY: Final = "initial rebalance delay"
-
-_SPARE: Final = 1.2
-"""By how much a timeout is longer than what it has to outlast."""
 
 _POLL_REASON: Final = "poll timeout has expired"
 """Of a Java client since 3.2 that leaves because its application did not poll for ``max.poll.interval.ms``."""
@@ -34,7 +31,7 @@ def longer_session(history: History) -> Iterator[Advice]:
     paused = {n: one.paused_s for n, one in enumerate(history.departures) if one.paused_s is not None and one.back_us is not None}
     crashes = [one for one in history.departures if one.how == SILENT and one.alive_us is None]
     for session in (one for one in SESSIONS_S if one > now_s):
-        survived = {number for number, paused_s in paused.items() if paused_s * _SPARE < session}
+        survived = {number for number, paused_s in paused.items() if paused_s * SPARE < session}
         rebalances = history.without(survived)
         kept = [number for number in survived if history.departures[number].rebalance in rebalances]
         lost = history.lost(rebalances)
@@ -104,7 +101,7 @@ def longer_poll(history: History) -> Iterator[Advice]:
     lost = history.lost(rebalances)
     longest_s = max((late[number] for number in kept), default=0.0)
     held_s = history.partitions_each * sum(late[number] for number in kept)
-    needed_ms = round((history.rebalance_ms + longest_s * 1000) * _SPARE, -3)
+    needed_ms = round((history.rebalance_ms + longest_s * 1000) * SPARE, -3)
     yield advice(
         history,
         LONGER_POLL,

@@ -44,6 +44,11 @@ def test_static_membership_names_a_session_that_outlasts_the_restarts() -> None:
     assert "20 s instead of 6 s" in piece.costs
 
 
+def test_static_membership_leaves_the_restarts_some_time_to_spare() -> None:
+    piece = of_kind("static membership", rolling(9.7, session_timeout_ms=6_000))
+    assert piece.setting.endswith("session.timeout.ms=20000")
+
+
 def test_members_that_are_static_already_are_not_told_to_become_it() -> None:
     events = [{**event, "instance_id": "i"} if event["kind"] == "member_left" else event for event in rolling(instance_id="i")]
     assert of_kind("static membership", events).rebalances == ()
