@@ -129,13 +129,13 @@ def _began(event: events.RebalanceBegan) -> str:
 
 def _finished(event: events.RebalanceFinished) -> str:
     reached = f"{number_name(event.group_type)} {event.to_generation}, " if event.to_generation is not None else ""
-    is_known = event.members or not event.source or event.ended == events.NO_MEMBERS  # lines of Kafka 2.0 name no members
-    how_many = counted(len(event.members), "member") if is_known else "members that no line names"
+    took = f"after {milliseconds(event.took_ms)}"
+    how_many = counted(len(event.members), "member") if event.members or not event.source else "members that no line names"
     anew = [one for one in event.never_came_back if has_new_id(event, one)]
     never = [one for one in event.never_came_back if one not in anew]
     facts = [
-        begin(f"{reached}{how_many}, after {milliseconds(event.took_ms)}"),
-        "" if event.ended == events.SERVED else event.ended,
+        begin(f"{event.ended} {took}" if event.ended == events.NO_MEMBERS else f"{reached}{how_many}, {took}"),
+        "" if event.ended in {events.SERVED, events.NO_MEMBERS} else event.ended,
         _joined_in(event),
         held_up(event),
         events.PARTITIONS_ADDED if event.cause == events.PARTITIONS_ADDED else "",  # which was not known when it began

@@ -77,6 +77,16 @@ def test_a_member_that_left_is_said_to_have_left(told: Told) -> None:
     assert told.look() == [f"{a.member_id} left", f"Rebalance began: member left, {a.member_id}"]
 
 
+def test_a_rebalance_that_ended_with_the_last_member_names_no_generation_and_no_members(told: Told) -> None:
+    (a,) = settled(told.talk, ("a",))
+    rejoining = told.talk.ask_join(a)
+    told.talk.joined(rejoining, generation=4, leader=a, roster=[a])
+    told.talk.wait(2_000)
+    told.talk.leave(a)
+    told.talk.wait(1_000)
+    assert told.look()[-1].startswith("No member is left after 2.0 s; cost 2.0 member-seconds")
+
+
 def test_members_that_were_only_seen_are_not_said_to_have_joined(told: Told) -> None:
     a, b = told.talk.client("a"), told.talk.client("b")
     for client in (a, b):
