@@ -30,6 +30,7 @@ class Doing(StrEnum):
     GIVING_UP = "told to give partitions up, and has not"
     AWAY = "away: a static member that left for a while"
     SILENT = "silent: no frame"
+    UNKNOWN = "not known: its connection closed"
 
 
 class MarkKind(StrEnum):
@@ -52,6 +53,7 @@ _BEGINS: Final[dict[type[events.GroupEvent], Doing]] = {
     events.MemberToldToGiveUp: Doing.GIVING_UP,
     events.GaveUp: Doing.CONSUMING,
     events.MemberAway: Doing.AWAY,
+    events.ConnectionClosed: Doing.UNKNOWN,
 }
 _MARKS: Final[dict[type[events.GroupEvent], MarkKind]] = {
     events.MemberLeft: MarkKind.LEFT,
@@ -126,6 +128,17 @@ class Lane:
             return None
         return max([bar.to_s or 0.0 for bar in self.bars[-1:]] + [mark.at_s for mark in self.marks[-1:]], default=0.0)
 
+    @property
+    def closed_s(self) -> float:
+        """When its connection closed, if nothing of it is known since; else 0."""
+        return self.bars[-1].from_s if self.is_open and self.bars[-1].doing is Doing.UNKNOWN else 0.0
+
+    def goes_on(self, at_s: float) -> None:
+        """Continue the bar before its connection closed, if it sent a frame since."""
+        if 0.0 < self.closed_s < at_s:
+            self.bars.pop()
+            self.bars[-1] = self.bars[-1]._replace(to_s=None)
+
     def begin(self, doing: Doing, at_s: float, event: str | None) -> None:
         self.end(at_s)
         self.bars.append(Bar(doing, at_s, None, event))
@@ -179,13 +192,17 @@ def _take(swim: SwimLanes, event: events.GroupEvent) -> None:
 
 def _take_of_member(swim: SwimLanes, event: events.MemberEvent | events.RebalanceBegan) -> None:
     begins, at_s = _BEGINS.get(type(event)), event.at_s
-    lane = _lane_of(swim, event, holds=begins is not None)
+    closed = isinstance(event, events.ConnectionClosed)
+    lane = _lane_of(swim, event, holds=begins is not None and not closed)
     if lane is None:
         return
     silent_s = moment_of(event.silent_since_us) if isinstance(event, events.SessionOver) else None
     is_holder = event.member_id in {None, lane.member_id}  # else another process took the instance over
     if silent_s is not None and is_holder:
-        lane.begin(Doing.SILENT, min(silent_s, at_s), event.id)
+        lane.begin(Doing.SILENT, max(min(silent_s, at_s), lane.closed_s), event.id)
+    elif closed:
+        if lane.is_open and is_holder:
+            lane.begin(Doing.UNKNOWN, at_s, event.id)
     elif isinstance(event, events.GaveUp) and not event.keeps:
         lane.begin(Doing.SYNCING, at_s, event.id)
     elif begins is not None:
@@ -246,7 +263,9 @@ def _take_members(swim: SwimLanes, content: Json) -> None:
     for member in content["members"]:
         named = {name: member[name] for name in events.NamedMember.__struct_fields__}
         lane = _lane_of(swim, events.NamedMember(**named))
-        if lane is not None and not lane.is_open:
+        if lane is not None and lane.is_open:
+            lane.goes_on(moment(member["last_frame_at"]) or 0.0)
+        elif lane is not None:
             doing = _DOING_OF_STATE.get(member["state"])
             if doing is not None and (lane.last_s or 0.0) <= since_s:
                 lane.begin(doing, since_s, None)

@@ -30,6 +30,7 @@ _SLICES: Final = {
     Doing.GIVING_UP: "told to give partitions up",
     Doing.AWAY: "away",
     Doing.SILENT: "silent",
+    Doing.UNKNOWN: "connection closed",
 }
 _OF_THE_RECORD: Final = (
     *("cause", "instance_id", "client_id", "member_id", "from_generation", "to_generation", "took_ms", "join_ms", "sync_ms"),

@@ -23,6 +23,7 @@ _STATE_OF_DOING: Final = {
     Doing.GIVING_UP: "gives partitions up",
     Doing.AWAY: "away",
     Doing.SILENT: "silent",
+    Doing.UNKNOWN: "not known",
 }
 
 

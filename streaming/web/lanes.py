@@ -28,6 +28,7 @@ DOING_CLASSES: Final = {
     Doing.GIVING_UP: "told",
     Doing.AWAY: "silent",
     Doing.SILENT: "silent",
+    Doing.UNKNOWN: "silent",
 }
 MARK_CLASSES: Final = {
     MarkKind.LEFT: "left",

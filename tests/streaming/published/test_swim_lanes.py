@@ -22,7 +22,7 @@ def test_a_lane_has_a_bar_for_each_thing_a_member_does_and_a_mark_for_what_befel
     lane = swim_of(history.orders(), "orders").lanes["i\x00orders-1"]
     assert [bar.doing for bar in lane.bars] == [
         *(Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
-        *(Doing.ASKED_TO_REJOIN, Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
+        *(Doing.ASKED_TO_REJOIN, Doing.JOINING, Doing.SYNCING, Doing.CONSUMING, Doing.UNKNOWN),
         *(Doing.ASKED_TO_REJOIN, Doing.JOINING, Doing.SYNCING, Doing.CONSUMING),
         *(Doing.ASKED_TO_REJOIN, Doing.JOINING),
     ]
@@ -34,7 +34,47 @@ def test_a_lane_has_a_bar_for_each_thing_a_member_does_and_a_mark_for_what_befel
 def test_who_is_refused_consumes_no_more():
     lane = swim_of(history.orders(), "orders").lanes["i\x00orders-1"]
     at = {at_s: [bar.doing for bar in lane.bars if bar.from_s <= at_s < (bar.to_s or NOW_S)] for at_s in (NOW_S - 295, NOW_S - 285)}
-    assert at == {NOW_S - 295: [Doing.CONSUMING], NOW_S - 285: []}
+    assert at == {NOW_S - 295: [Doing.UNKNOWN], NOW_S - 285: []}
+
+
+def killed(ends_with: str, **fields: object) -> history.Group:
+    """A member whose connection closes 44 s ago, and which is gone 10 s ago."""
+    group = history.Group("orders", ["a"])
+    group.event("member_served", NOW_S - 60, group.members[0])
+    group.event("connection_closed", NOW_S - 44, group.members[0])
+    group.event(ends_with, NOW_S - 10, group.members[0], **fields)
+    return group
+
+
+def test_who_was_killed_consumes_until_its_connection_closed():
+    (lane,) = swim_of(killed("member_dropped").records, "orders").lanes.values()
+    assert [bar[:3] for bar in lane.bars] == [
+        (Doing.CONSUMING, NOW_S - 60, NOW_S - 44),
+        (Doing.UNKNOWN, NOW_S - 44, NOW_S - 10),
+    ]
+
+
+def test_who_was_killed_is_silent_from_then_on_once_its_session_is_over():
+    (lane,) = swim_of(killed("session_over", silent_since=history.iso(NOW_S - 46)).records, "orders").lanes.values()
+    assert [bar[:3] for bar in lane.bars if bar.to_s != bar.from_s] == [
+        (Doing.CONSUMING, NOW_S - 60, NOW_S - 44),
+        (Doing.SILENT, NOW_S - 44, NOW_S - 10),
+    ]
+
+
+@pytest.mark.parametrize(("last_frame_s", "doing"), [(30, Doing.CONSUMING), (46, Doing.UNKNOWN)])
+def test_who_sends_frames_on_another_connection_goes_on(last_frame_s, doing):
+    group = history.Group("orders", ["a"])
+    group.event("member_served", NOW_S - 60, group.members[0])
+    group.event("connection_closed", NOW_S - 44, group.members[0])
+    past = filled(group.records).groups["prod", "orders"]
+    past.content = {"state_since": None, "waits_for": [], "members": [_listed(group.members[0], NOW_S - last_frame_s)]}
+    (lane,) = swim_lanes(past).lanes.values()
+    assert (lane.bars[-1].doing, lane.bars[-1].to_s) == (doing, None)
+
+
+def _listed(member, last_frame_s):
+    return {"state": "in sync", "last_frame_at": history.iso(last_frame_s), **member}
 
 
 def test_a_static_member_keeps_its_lane_through_all_its_ids():
