@@ -52,6 +52,9 @@ M = TypeVar("M", bound=AnyMember)
 REMOVED_MEMBERS_KEPT: Final = 32
 
 
+MID_LIFE: Final = "first seen in mid-life"
+
+
 class _Attached(Generic[M]):
     """What a group has beside the slow part of its state: what it shares with others, and what every heartbeat changes."""
 
@@ -90,7 +93,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     addresses: CoordinatorAddresses = field(default_factory=CoordinatorAddresses)  #: others of the coordinator
     incarnation: int = 1
     settled: bool = False  #: True once a request was accepted in this incarnation
-    learning_because: str = "first seen in mid-life"
+    learning_because: str = MID_LIFE
     state_since_us: int = 0
     arrivals: Arrivals = field(default_factory=Arrivals)
     committed_offsets: CommittedOffsets = field(default_factory=CommittedOffsets)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_model.counters import named_error
+from coordinator_model.events import State
 from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups import arrivals
-from coordinator_model.groups.group import Group
+from coordinator_model.groups.group import MID_LIFE, Group
 from coordinator_model.groups.records import AnyMember
 from coordinator_model.groups.responses import named_versions
 from coordinator_model.wording import clock
@@ -19,15 +20,21 @@ def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partitio
 
     :param own: what its type shows beside what all do: state, leader, protocol, members, whom it waits for.
     """
-    lost = group.coordinator_changes.lost if group.coordinator_changes.is_gone(group) else None
     learning = group.learning_because if group.learning else None
+    if learning == MID_LIFE and not group.members and not group.settled:
+        learning = "no client was seen to be let in"
+    since_us, changes = group.state_since_us, group.coordinator_changes
+    if own["members"] and changes.is_lost(group):  # what was known is as old as the loss
+        own, since_us = own | {"state": State.UNKNOWN.value}, changes.lost.since_us
+        what = "no coordinator" if changes.is_gone(group) else "no member has had a connection"
+        learning = f"{what} since {clock(since_us)}"
     content = {
         "cluster": group.cluster,
         "group": group.name,
         "group_type": group.kind,
         "state": own["state"],
-        "state_since": iso_utc(group.state_since_us) if group.state_since_us else None,
-        "learning": learning if lost is None else f"no coordinator since {clock(lost.since_us)}",
+        "state_since": iso_utc(since_us) if since_us else None,
+        "learning": learning,
         "incarnation": group.incarnation,
         "coordinator": group.broker or None,
         "generation": group.generation,

@@ -9,7 +9,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat
+from tests.coordinator_model.classic import ask_heartbeat, live, settled
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.rules.test_standstill import complete, patient, replacement
 
@@ -163,7 +163,31 @@ def test_members_whose_broker_and_all_others_went_with_them_are_not_known(talk: 
     assert talk.rules() == ["C-14"]
     assert events(talk, "session_over", "rebalance_began", "rebalance_finished") == []
     for talk.group in NAMES:
-        assert talk.group_json()["learning"] == "no coordinator since 22:13:25"
+        shown = talk.group_json()
+        assert (shown["state"], shown["learning"]) == ("Unknown", "no coordinator since 22:13:25")
+        assert shown["state_since"].startswith("2023-11-14T22:13:25")
+
+
+def test_a_group_whose_members_all_lost_their_connections_is_in_no_known_state(talk: Conversation) -> None:
+    """One group alone: its broker is gone, or all of its clients are. It was said to be stable until their sessions were over."""
+    clients = settled(talk)
+    for client in clients:
+        talk.close(client)
+    talk.wait(2_000)
+    shown = talk.group_json()
+    assert (shown["state"], shown["learning"]) == ("Unknown", "no member has had a connection since 22:13:20")
+    again = [client.reconnected() for client in clients]
+    live(talk, again, 4)
+    assert (talk.group_json()["state"], talk.group_json()["learning"]) == ("Stable", None)
+
+
+def test_a_group_into_which_nobody_was_let_is_not_said_to_be_in_mid_life(talk: Conversation) -> None:
+    stranger = talk.client("stranger")
+    for _ in range(3):
+        talk.refuse_join(talk.ask_join(stranger), 30)
+        talk.wait(1_000)
+    shown = talk.group_json()
+    assert (shown["state"], shown["members"], shown["learning"]) == ("Unknown", [], "no client was seen to be let in")
 
 
 def test_sessions_run_again_once_the_broker_answers_another_group(talk: Conversation) -> None:
