@@ -27,7 +27,7 @@ from coordinator_model.finding import (
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.events import AssignorFailed, DoubleOwned, EpochRose, NoAssignment, UnsubscribedAssigned
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
-from coordinator_model.groups.epochs.reconciliation import UNSEEN_CAUSE, removal_overdue_us
+from coordinator_model.groups.epochs.reconciliation import UNSEEN_CAUSES, removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence, epoch_response_evidence
 from coordinator_model.groups.waits import Wait, sentence, waits
@@ -314,7 +314,7 @@ def R_16(group: EpochGroupData, rose: EpochRose) -> Breach | None:
 
 def _who_raises(group: EpochGroupData, rose: EpochRose) -> tuple[Blame | None, str | None]:
     """Return whom to blame for the most frequent cause, and what to do about it; None for what the rule itself has."""
-    if rose.causes[0][0] != UNSEEN_CAUSE:
+    if rose.causes[0][0] not in UNSEEN_CAUSES:
         return None, None
     if group.kind == SHARE and group.release_of(group.broker) < _SHARE_STORM_MENDED_IN:
         return (

@@ -11,6 +11,7 @@ from typing import Final
 
 from coordinator_model.groups.epochs.data import BUMPS_KEPT, EpochGroupData
 from coordinator_model.groups.epochs.events import DoubleOwned, EpochRose
+from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, Bump, DoubleGrant, EpochMember
 from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Removed
@@ -142,13 +143,17 @@ def prove_double_grants(group: EpochGroupData, exchange: Exchange, member: Epoch
 # ---------------------------------------------------------------------------------------------------- epochs
 
 UNSEEN_CAUSE: Final = "topics, a pattern or the configuration changed"
+PUT_OFF: Final = "the assignment had been put off"
+"""A group of Streams waits for members and for internal topics first, a share group for its partitions: then its epoch rises by itself."""
+
+UNSEEN_CAUSES: Final = frozenset({UNSEEN_CAUSE, PUT_OFF})
 DID_NOT_GIVE_UP: Final = "removed, did not give partitions up"
 DID_NOT_COME_BACK: Final = "did not come back"
 KEPT_OUT: Final = "removed, its joins were refused"
 WENT_SILENT: Final = "went silent"
 CAUSES: Final = (
     *("joined", "left", "removed", "fenced", "silent", "changed its subscription"),
-    *(WENT_SILENT, KEPT_OUT, DID_NOT_GIVE_UP, DID_NOT_COME_BACK, UNSEEN_CAUSE),
+    *(WENT_SILENT, KEPT_OUT, DID_NOT_GIVE_UP, DID_NOT_COME_BACK, UNSEEN_CAUSE, PUT_OFF),
 )
 """Why the epoch of a group rises."""
 
@@ -202,7 +207,8 @@ def _removed_by_time(group: EpochGroupData, at_us: int) -> tuple[str, str]:
         if member.is_kept_out:
             return KEPT_OUT, member.id
         return (DID_NOT_GIVE_UP if member.pending else WENT_SILENT), member.id
-    return UNSEEN_CAUSE, ""
+    waits = group.kind in {SHARE, STREAMS} and all(member.empty_since_us for member in group.present_members())
+    return PUT_OFF if waits else UNSEEN_CAUSE, ""
 
 
 def _rose(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoch: int) -> tuple[Event, ...]:
@@ -214,7 +220,7 @@ def _rose(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoch:
         return NOTHING  # it may have risen in a hole of the capture, for a reason that was not seen
     explained = causes or [_removed_by_time(group, exchange.res_us)]
     cause, member_id = explained[0]
-    if epoch - before > len(explained) or cause == UNSEEN_CAUSE:
+    if epoch - before > len(explained) or cause in UNSEEN_CAUSES:
         group.born_us = 0  # something raised it that was not seen: perhaps a member that joins elsewhere
     bump = Bump(exchange.res_us, epoch, cause, member_id or None, epoch_response_evidence(exchange, epoch))
     pause_us = int(_STORM_PAUSES * (member.interval_ms or _USUAL_INTERVAL_MS) * 1_000)

@@ -386,3 +386,20 @@ def test_a_snapshot_keeps_statuses_and_requests_to_stop() -> None:
     group, _ = talk.model.groups.opened(("c1", "g"))
     assert (kept.status_streaks, kept.shutdowns) == (group.status_streaks, group.shutdowns)  # type: ignore[attr-defined]
     assert kept.shutdowns  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [Streams, Shares])
+def test_the_first_assignment_of_a_group_that_was_put_off_is_no_change_of_topics(kind: type[Streams | Shares]) -> None:
+    """A Streams group waits for more members, a share group until its partitions are ready; then the epoch rises by itself."""
+    talk = kind()
+    a = talk.member("a")
+    for epoch, work in ((1, ()), (2, (0, 1)), (3, (0,))):
+        if isinstance(talk, Shares):
+            talk.shares(a, max(0, epoch - 1), epoch, work)
+        elif epoch == 1:
+            talk.enters(a, 1, work, (5, ""))
+        else:
+            talk.works(a, epoch, work)
+        talk.wait(5_000)
+    causes = {cause: times for cause, times in talk.group_json()["rebalances"].items() if cause != "joined"}
+    assert causes == {"the assignment had been put off": 1, "topics, a pattern or the configuration changed": 1}
