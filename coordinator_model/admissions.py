@@ -111,7 +111,7 @@ class Admissions:
         exchange.res_us, exchange.response_offset, exchange.error = record.at_us, record.offset, body.error_code
         group, open_findings = self._groups.touched(key, record.at_us)
         group.arrivals.refused(group, exchange, body)
-        events = refused_by_type(exchange, body)
+        events = refused_by_type(group, exchange, body)
         yield from self._rules.on_events(group, open_findings, events, record.at_us)
         if events or group.changed:
             self._groups.changed(key, record.at_us)

@@ -104,6 +104,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     late_frames: tuple[LateFrame, ...] = ()
     effects: PendingEffects = field(default_factory=PendingEffects)
     usual: Usual = field(default_factory=Usual)
+    wrong_type: dict[str, int] = {}  #: member id → number of its heartbeats that were refused for the type of the group
 
     def attach(
         self,

@@ -214,7 +214,7 @@ def C_10(group: ClassicGroup, full: GroupFull) -> Breach | None:
 
 
 @rule("correlation broken", ERROR, CERTAIN, CAPTURE)
-def C_11(group: ClassicGroup, mismatched: Mismatched) -> Breach:
+def C_11(group: ClassicGroup | EpochGroupData, mismatched: Mismatched) -> Breach:
     """An answer was paired with a request that it does not answer: nothing that it says can be believed.
 
     Condition: The correlation id in an answer is not that of the request it is said to answer.

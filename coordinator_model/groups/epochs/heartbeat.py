@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.groups.arrivals import TOPOLOGY_REFUSED
+from coordinator_model.groups.committed_offsets import keep_newest
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs import (
     coordinator,
@@ -38,6 +39,7 @@ from coordinator_model.groups.epochs.positions import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
 from coordinator_model.groups.events import Answered
 from coordinator_model.groups.evidence import epoch_response_evidence
+from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import ERROR_CODES, may_be_an_error
@@ -58,6 +60,7 @@ SLOW_TIMES: Final = 3  #: a heartbeat is slow after this many of the coordinator
 JOIN_WINDOW_US: Final = 60_000_000
 _FENCES: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH})
 _TOPICS_TAKEN_AT_ONCE_SINCE: Final = (4, 2)
+_WRONG_TYPE_KEPT: Final = 16
 
 
 def is_unchanged_request(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:  # noqa: ARG001
@@ -461,8 +464,11 @@ def _instance_held(group: EpochGroupData, exchange: Exchange) -> InstanceHeld:
     return InstanceHeld(exchange, claim.first_us, claim.times, holder, claim.frames)
 
 
-def refused_by_type(exchange: Exchange, body: Any) -> tuple[Event, ...]:
+def refused_by_type(group: Group[Any], exchange: Exchange, body: Any) -> tuple[Event, ...]:
     """Return an event if a heartbeat was refused because the group is of another type, or cannot be converted."""
-    if exchange.error in {GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION}:
-        return (WrongGroupType(exchange, body.error_message or "", 1),)
-    return NOTHING
+    if exchange.error not in {GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION}:
+        return NOTHING
+    times = group.wrong_type.get(exchange.member_id, 0) + 1
+    keep_newest(group.wrong_type, exchange.member_id, times, _WRONG_TYPE_KEPT)
+    group.slow_changed = True
+    return (WrongGroupType(exchange, body.error_message or "", times),)

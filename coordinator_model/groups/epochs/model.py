@@ -23,6 +23,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.view import view
+from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import ByTopic, Exchange, HeartbeatFacts, Removed, by_topic
 from coordinator_model.groups.requests import REQUEST_READERS
@@ -138,6 +139,10 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         for key in [key for key in self.open if key[0] == connection and key[1] < number]:
             self.lost(self.open.pop(key), exchange.res_us)
             self.connections[connection].outstanding -= 1
+
+    def on_mismatch(self, exchange: Exchange, correlation_id: int) -> tuple[Event, ...]:
+        super().on_mismatch(exchange, correlation_id)
+        return (Mismatched(exchange, correlation_id),)
 
     def outcome_unknown(self, exchange: Exchange) -> None:
         member = self.members.get(exchange.member_id)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.conversation import Client
+from coordinator_model.wire.record import Kind
+from tests.coordinator_model.conversation import Asked, Client
 from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.coordinators import searching
@@ -18,6 +20,25 @@ def beats_on(talk: Epochs, client: Client, seconds: int, error: int) -> None:
     for _ in range(seconds // 5):
         talk.refused(client, error)
         talk.wait(5_000)
+
+
+# ---------------------------------------------------------------------------------------------------- C-11
+
+
+def test_C_11_fires_on_an_answer_to_a_heartbeat_with_an_epoch_that_has_another_correlation_id() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    asked = talk.ask_beat(a)
+    reply = wire.ConsumerGroupHeartbeatResponse(error_code=110)
+    frame = wire.encode_response(reply, api_version=asked.api_version, correlation_id=asked.exchange + 1)
+    talk.now_us += 1_000
+    a.outstanding -= 1
+    talk._feed(Kind.RESPONSE, Asked(a, asked.api_key, asked.api_version, asked.exchange), frame)
+    talk.settle()
+    assert talk.rules() == ["C-11"]
+    finding = talk.the("C-11")
+    assert (finding.severity, finding.blame, finding.group_type) == (Severity.ERROR, Blame.CAPTURE, "consumer")
+    assert talk.group_json()["learning"] == "an answer does not belong to its request"
 
 
 # ---------------------------------------------------------------------------------------------------- C-01

@@ -150,6 +150,22 @@ def test_E_10_fires_at_the_third_heartbeat_that_is_refused_so() -> None:
     assert talk.the("E-10").status is Status.RESOLVED
 
 
+def test_E_10_counts_the_heartbeats_that_a_group_refuses_which_is_classic_again() -> None:
+    talk = Epochs()
+    settled(talk)
+    left_behind = talk.member("old")
+    left_behind.generation = 5
+    for _ in range(2):
+        talk.refused(left_behind, 69)
+        talk.wait(5_000)
+    assert talk.rules() == []
+    again = Coordinator.restore(talk.model.snapshot())
+    assert again.groups.opened(("c1", "g"))[0].wrong_type == {left_behind.member_id: 2}
+    talk.refused(left_behind, 69)
+    assert talk.rules() == ["E-10"]
+    assert (talk.the("E-10").group_type, talk.the("E-10").member_id) == ("classic", left_behind.member_id)
+
+
 def test_E_10_allows_one_refusal_after_a_downgrade() -> None:
     talk = Epochs()
     a = alone(talk)
