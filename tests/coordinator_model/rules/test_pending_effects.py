@@ -64,6 +64,30 @@ def test_A_12_allows_a_grant_of_tasks_that_were_given_up_in_a_heartbeat_answered
     assert rules_of(talk) == []
 
 
+@pytest.mark.parametrize("error", UNKNOWN)
+def test_A_12_allows_a_grant_before_the_answer_15_or_16_is_captured_to_who_gave_it_up(error: int) -> None:
+    """The answer waits for the replication that failed, or is captured late: the grant is seen before it."""
+    talk = Epochs()
+    a, b = newcomer(talk)
+    acknowledges = talk.ask_beat(a, owned=foo(0, 1))
+    talk.beats(b, 3, foo(2))
+    talk.answer(acknowledges, wire.ConsumerGroupHeartbeatResponse(error_code=error), after_ms=300)
+    talk.beats(a)
+    talk.live([a, b], 20)
+    assert rules_of(talk) == []
+
+
+@pytest.mark.parametrize("error", UNKNOWN)
+def test_E_18_allows_a_refusal_before_the_answer_15_or_16_to_the_leave_is_captured(error: int) -> None:
+    talk = Epochs()
+    a, b = pair(talk)
+    leaving = talk.ask(talk.client("operator"), leave_request(talk, a.member_id), version=5)
+    talk.refused(a, 25)
+    talk.answer(leaving, wire.LeaveGroupResponse(error_code=error), after_ms=300)
+    talk.live([b], 20)
+    assert rules_of(talk) == []
+
+
 def test_A_12_fires_where_the_answer_15_is_anothers() -> None:
     talk = Epochs()
     a, b = newcomer(talk)
