@@ -45,7 +45,9 @@ class Watching(NamedTuple):
 
 
 def found_in(findings: list[dict[str, Any]]) -> set[Found]:
-    return {(one["rule"], one["group"], one["client_id"]) for one in findings if one["group"]}
+    """What is found about groups, by the newest state of each finding."""
+    newest = {one["id"]: one for one in findings}
+    return {(one["rule"], one["group"], one["client_id"]) for one in newest.values() if one["group"]}
 
 
 @contextmanager
