@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -33,8 +33,11 @@ class Watching(NamedTuple):
         return [record for record in self._records() if record.get("kind") == kind]
 
     def _records(self) -> list[dict[str, Any]]:
-        whole = self.out.read_text().rpartition("\n")[0]
-        return [json.loads(line) for line in whole.splitlines() if line.endswith("}")]  # others are what a kill cut
+        records = []
+        for line in self.out.read_text().rpartition("\n")[0].splitlines():
+            with suppress(ValueError):  # a line that a kill cut
+                records.append(json.loads(line))
+        return records
 
     def found(self) -> set[Found]:
         """What is found about groups."""
