@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.finding import CLIENT, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame
+from coordinator_model.finding import CLIENT, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING
 from coordinator_model.groups.classic.model import ClassicGroupModel
+from coordinator_model.groups.coordinator_records import LostCoordinator
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.sessions import died_us as died_us_of
 from coordinator_model.groups.epochs.sessions import looks_for_coordinator
@@ -90,10 +91,6 @@ def _how(group: GroupModel[Any], gone: Gone) -> _Way:
     return _Way(f"fell silent at {went} without leaving", _DIED, is_orderly=False, since_us=went_us, known_us=gone.known_us)
 
 
-def _named(group: GroupModel[Any], gone: Gone) -> str:
-    return f"member {gone.member_id} {whom(gone.actor)} {_how(group, gone).words}"
-
-
 def _what_became(group: GroupModel[Any], missing: Sequence[Gone]) -> str:
     """Return what the missing members held and who holds it now, as sentences; empty if it is not known."""
     held = {(topic, number) for gone in missing for topic, numbers in (gone.held or {}).items() for number in numbers}
@@ -161,58 +158,87 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
     False alarms: A group that was made smaller on purpose by killing its members: six hours later the smaller number is the usual
         one. What is missing after a gap in the capture is not known.
     """
-    usual, settings = group.usual, group.settings
+    short = _shortfall(group)
+    if short is None or (short.lost is not None and short.lost.searching):
+        return  # C-14 names a coordinator that is looked for
+    due_us = short.due_us(group)
+    breach = partial(_breach, group, short)
+    severity = WARNING if short.worst else INFO
+    yield Due(due_us, "", severity, partial(breach, due_us), until_us=due_us + ADOPTED_US if short.left else None)
+    if short.worst and not short.left:
+        error_us = max(due_us, short.last.known_us + group.settings.left_ms * 1_000)
+        yield Due(error_us, "", ERROR, partial(breach, error_us))
+
+
+class _Shortfall(NamedTuple):
+    """By whom a group has fewer members than usual."""
+
+    number: int  #: of members that is usual
+    left: int
+    ways: dict[str, _Way]  #: by member id
+    gone: list[Gone]
+    worst: list[Gone]  #: of these, those that did not go in an orderly way; nobody if the last of all members did
+    lost: LostCoordinator | None  #: the coordinator that is away
+
+    @property
+    def last(self) -> Gone:
+        return max(self.worst or self.gone, key=lambda gone: gone.known_us)
+
+    def due_us(self, group: ClassicGroupModel | EpochGroup) -> int:
+        """Return from when on they are missed: all of them would be back by then."""
+        settings = group.settings
+        certain_us, least_us = (_CERTAIN_US, settings.missing_ms * 1_000) if self.worst else (settings.left_ms * 1_000, 0)
+        patience_us = max(least_us, group.usual.return_us)
+        ways = [self.ways[gone.member_id] for gone in self.worst or self.gone]
+        return max(max(way.known_us + certain_us, way.since_us + patience_us) for way in ways)
+
+
+def _shortfall(group: ClassicGroupModel | EpochGroup) -> _Shortfall | None:
+    """Return who is missing, None if nobody is."""
+    usual = group.usual
     dead = _died(group) if usual.number or usual.since_us else []
     if not usual.gone and not dead:
-        return
-    number = usual.number_at(min((gone.stopped_us for gone in dead), default=0), settings.usual_ms * 1_000)
+        return None
+    number = usual.number_at(min((gone.stopped_us for gone in dead), default=0), group.settings.usual_ms * 1_000)
     present = {member.id for member in group.present_members()} - {gone.member_id for gone in dead}
-    missing = [gone for gone in (*usual.gone, *dead) if gone.member_id not in present][-max(0, number - len(present)) :]
-    if len(present) >= number or not missing or usual.is_usual(len(present)):
-        return
+    gone = [one for one in (*usual.gone, *dead) if one.member_id not in present][-max(0, number - len(present)) :]
+    if len(present) >= number or not gone or usual.is_usual(len(present)):
+        return None
+    ways = {one.member_id: _how(group, one) for one in gone}
+    was_stopped = not present and ways[max(gone, key=lambda one: one.known_us).member_id].is_orderly
+    worst = [] if was_stopped else [one for one in gone if not ways[one.member_id].is_orderly]
     lost = group.coordinator_changes.lost if group.coordinator_changes.is_away else None
-    if lost is not None and lost.searching:
-        return  # C-14
-    together = lost is not None and group.coordinator_changes.lost_with_others(group)
-    ways = {gone.member_id: _how(group, gone) for gone in missing}
-    stopped = not present and ways[max(missing, key=lambda gone: gone.known_us).member_id].is_orderly
-    worst = [] if stopped else [gone for gone in missing if not ways[gone.member_id].is_orderly]
-    certain_us, least_us = (_CERTAIN_US, settings.missing_ms * 1_000) if worst else (settings.left_ms * 1_000, 0)
-    patience_us = max(least_us, usual.return_us)
-    last = max(worst or missing, key=lambda gone: gone.known_us)
-    due_us = max(
-        max(way.known_us + certain_us, way.since_us + patience_us) for way in (ways[gone.member_id] for gone in worst or missing)
+    return _Shortfall(number, len(present), ways, gone, worst, lost)
+
+
+def _breach(group: ClassicGroupModel | EpochGroup, short: _Shortfall, at_us: int) -> Breach:
+    last, count = short.last, len(short.gone)
+    together = short.lost is not None and group.coordinator_changes.lost_with_others(group)
+    names = some(
+        [f"member {one.member_id} {whom(one.actor)} {short.ways[one.member_id].words}" for one in short.gone],
+        _NAMED,
+        "; ",
+        "; and ",
     )
-    severity = WARNING if worst else INFO
-    blame: Blame = CLIENT if worst else OPERATOR
-
-    def describe(at_us: int = due_us) -> Breach:
-        count = len(present)
-        first = min(missing, key=lambda gone: gone.stopped_us)
-        names = some([_named(group, gone) for gone in missing], _NAMED, "; ", "; and ")
-        begin = (
-            f"Group {group.name} has {counted(count, 'member')} instead of {number} since {clock(first.stopped_us)}"
-            if present
-            else f"Nobody reads for group {group.name} since {clock(last.stopped_us)}: its {counted(number, 'member')} "
-            f"{'is' if number == 1 else 'are'} gone"
-        )
-        one = last if len(missing) == 1 else None
-        return Breach(
-            "",
-            f"{begin}: {names}. Nobody took {'its' if len(missing) == 1 else 'their'} place for {seconds(at_us - last.stopped_us)}."
-            f"{_what_became(group, missing)}{f' Unless they ended all at once, broker {group.broker} is gone.' if together else ''}",
-            f"{counted(len(missing), 'member')} missing, {count} {plural(count, 'is', 'are')} left",
-            (),
-            actor=one and one.actor,
-            member_id=one and one.member_id,
-            instance_id=one and one.instance_id,
-            generation=group.generation,
-            certainty=HEURISTIC if together or any(gone.why == Removed.LEFT for gone in worst) else None,
-            blame=blame,
-            action=ways[last.member_id].action,
-        )
-
-    yield Due(due_us, "", severity, describe, until_us=due_us + ADOPTED_US if present else None)
-    if worst and not present:
-        error_us = max(due_us, last.known_us + settings.left_ms * 1_000)
-        yield Due(error_us, "", ERROR, partial(describe, error_us))
+    first_us = min(one.stopped_us for one in short.gone)
+    begin = (
+        f"Group {group.name} has {counted(short.left, 'member')} instead of {short.number} since {clock(first_us)}"
+        if short.left
+        else f"Nobody reads for group {group.name} since {clock(last.stopped_us)}: its {counted(short.number, 'member')} "
+        f"{plural(short.number, 'is', 'are')} gone"
+    )
+    one = last if count == 1 else None
+    return Breach(
+        "",
+        f"{begin}: {names}. Nobody took {plural(count, 'its', 'their')} place for {seconds(at_us - last.stopped_us)}."
+        f"{_what_became(group, short.gone)}{f' Unless they ended all at once, broker {group.broker} is gone.' if together else ''}",
+        f"{counted(count, 'member')} missing, {short.left} {plural(short.left, 'is', 'are')} left",
+        (),
+        actor=one and one.actor,
+        member_id=one and one.member_id,
+        instance_id=one and one.instance_id,
+        generation=group.generation,
+        certainty=HEURISTIC if together or any(one.why == Removed.LEFT for one in short.worst) else None,
+        blame=CLIENT if short.worst else OPERATOR,
+        action=short.ways[last.member_id].action,
+    )
