@@ -160,6 +160,8 @@ class Continuity:
         self._counters.gap_us += max(0, lost.to_us - lost.from_us)
         if _cause(lost) is Cause.NOT_RUNNING:
             return f"sight of everything for {seconds(lost.to_us - lost.from_us)}: it did not run, or its interface was away"
+        if _cause(lost) is Cause.PORT_UNREAD:
+            return f"sight of a broker's port for {seconds(lost.to_us - lost.from_us)}: it was found only then"
         if _cause(lost) is Cause.DROPPED:
             return f"{counted(lost.records, 'packet')} over {seconds(lost.to_us - lost.from_us)}, which came faster than they could be read"
         self._record_counts["records lost by the capture"] += lost.records
@@ -194,11 +196,12 @@ _REMEDIES: Final = {
     Cause.DROPPED: "Name the brokers' ports and the interface (--port, --interface), so that fewer packets are read, or capture on several "
     "machines.",
     Cause.NOT_RUNNING: "See why the capture stopped, or the interface was down; what happened meanwhile only another capture shows.",
+    Cause.PORT_UNREAD: "Name all ports of the brokers (--port): others are looked for now and then only.",
     Cause.ENDED: "Read captures of the same time: what the one that ended would have shown is not known from there on.",
 }
 
 
-_WITHOUT_CONNECTION: Final = frozenset({Cause.ENDED, Cause.UNREADABLE, Cause.DROPPED, Cause.NOT_RUNNING})
+_WITHOUT_CONNECTION: Final = frozenset({Cause.ENDED, Cause.UNREADABLE, Cause.DROPPED, Cause.NOT_RUNNING, Cause.PORT_UNREAD})
 
 
 def _cause(loss: Loss) -> Cause:

@@ -122,6 +122,7 @@ class Cause(IntEnum):
     DROPPED = 6  #: packets came faster than the capturer could read them
     NOT_RUNNING = 7  #: the capture did not run, or its interface was away
     SET_BACK = 8  #: nothing is missing: times in a log without zones go back, since its clock was set back
+    PORT_UNREAD = 9  #: a broker's port was found that was not read until then
 
 
 class Unreached(NamedTuple):

@@ -96,6 +96,8 @@ class Interfaces(Packets):
         self._is_away = False
         self._read_to_us = 0
         self._narrowed = False
+        self._filtered: frozenset[int] = frozenset()  # the ports that were read alone, the last time and since when
+        self._filtered_us = 0
         self._turn_at_s = 0.0
         self._drained = True
 
@@ -145,6 +147,9 @@ class Interfaces(Packets):
         ports = _ports_of(reader)
         if self._ports or not ports:
             return
+        if self._filtered and not ports <= self._filtered:
+            reader.interrupted(Loss(0, 0, self._filtered_us, reader.now_us, Cause.PORT_UNREAD))
+            self._filtered = ports
         now_s = time.monotonic()
         self._turn_at_s = self._turn_at_s or now_s + _SETTLED_S
         if now_s < self._turn_at_s:
@@ -152,6 +157,7 @@ class Interfaces(Packets):
         self._narrowed = not self._narrowed
         if self._narrowed:
             reader.tcp.keep({port.to_bytes(2, "big") for port in ports})
+            self._filtered, self._filtered_us = ports, reader.now_us
         ring.filter(ports if self._narrowed else ())
         self._turn_at_s = now_s + (_LOOK_AGAIN_EVERY_S if self._narrowed else _LOOK_AGAIN_FOR_S)
 

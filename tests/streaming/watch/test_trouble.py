@@ -23,7 +23,7 @@ from streaming.watch.state import StateFile
 from streaming.watch.watch import CAPTURE, Watch
 from tests.real.full_disk import SmallDisk
 from tests.real.traffic import tick
-from tests.streaming.mirror.wires import LINKS, Connection
+from tests.streaming.mirror.wires import BROKER, LINKS, Connection
 
 START_US = 1_700_000_000_000_000
 
@@ -84,21 +84,23 @@ class Ring:
         return self._steps.pop(0) if self._steps else []
 
 
-def beats(at_us: int, first: int) -> list[tuple[int, int, bytes, int]]:
+def beats(at_us: int, first: int, *, port: int = 9092) -> list[tuple[int, int, bytes, int]]:
     """Packets of a member's heartbeats."""
-    line = Connection([], at_us=at_us, client=("10.0.0.7", 40_000 + first)).open()
+    line = Connection([], at_us=at_us, client=("10.0.0.7", 40_000 + first), broker=(BROKER[0], port)).open()
     for number in range(first, first + 5):
         line.heartbeat(number)
         line.wait(300)
     return [(one.at_us, LINKS["raw IP"][0], one.ip(), len(one.ip())) for one in line.packets]
 
 
-def read(steps: list[Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Watch, list[str], list[dict[str, Any]]]:
+def read(
+    steps: list[Any], monkeypatch: pytest.MonkeyPatch, *, ports: Sequence[int] = (9092,)
+) -> tuple[Watch, list[str], list[dict[str, Any]]]:
     """What a watch makes of what an interface gives: what it says, and the findings."""
     said: list[str] = []
     monkeypatch.setattr(packets, "_RETRY_S", 0.01)
     monkeypatch.setattr(packets, "PacketSocket", Ring(steps))
-    source = Interfaces("eth7", ports=(9092,), cluster="", key_log=KeyLog(), tell=said.append)
+    source = Interfaces("eth7", ports=ports, cluster="", key_log=KeyLog(), tell=said.append)
     watch = Watch(topic=CAPTURE, settings=Settings(), outputs=OUTPUTS, state=StateFile(None, "x", said.append), tell=said.append)
     feed = watch.handover.feed(OUTPUTS.findings)
     stop = threading.Event()
@@ -124,6 +126,16 @@ def test_an_interface_that_vanishes_is_waited_for_and_the_time_without_it_is_a_g
     ]
     assert [one["summary"].partition(" for ")[0] for one in findings] == ["The capture lost sight of everything"]
     assert watch.engine.counters["frames"] == 20
+
+
+def test_a_port_of_a_broker_that_is_found_late_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packets, "_SETTLED_S", 0.0)
+    monkeypatch.setattr(packets, "_LOOK_AGAIN_EVERY_S", 0.0)
+    now_us = time.time_ns() // 1000
+    steps = [beats(now_us - 9_000_000, 0), [], [], beats(now_us, 5, port=9093)]
+    watch, said, findings = read(steps, monkeypatch, ports=())
+    assert (said, watch.engine.counters["frames"]) == ([], 20)
+    assert [one["summary"].partition(" for ")[0] for one in findings] == ["The capture lost sight of a broker's port"]
 
 
 @pytest.mark.parametrize(("jump_s", "rule"), [(-7_200, "V-09"), (-600, "V-09"), (600, "V-04"), (7_200, "V-04")])
