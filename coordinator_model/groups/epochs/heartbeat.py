@@ -470,5 +470,4 @@ def refused_by_type(group: Group[Any], exchange: Exchange, body: Any) -> tuple[E
         return NOTHING
     times = group.wrong_type.get(exchange.member_id, 0) + 1
     keep_newest(group.wrong_type, exchange.member_id, times, _WRONG_TYPE_KEPT)
-    group.slow_changed = True
     return (WrongGroupType(exchange, body.error_message or "", times),)

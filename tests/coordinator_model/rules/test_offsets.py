@@ -954,6 +954,14 @@ def test_O_09_goes_on_until_what_was_refused_is_saved(talk: Conversation) -> Non
     assert talk.the("O-09").status is Status.RESOLVED
 
 
+@pytest.mark.parametrize("error", [22, 25, 27])
+def test_O_09_ignores_commits_that_are_refused_for_their_sender(talk: Conversation, error: int) -> None:
+    a, _ = settled(talk)
+    talk.commit(a, error)
+    talk.settle()
+    assert "O-09" not in talk.rules()
+
+
 def test_O_09_names_a_committer_that_is_no_member(talk: Conversation) -> None:
     tool = talk.client("tool")
     talk.commit(tool, 30, **SIMPLE)

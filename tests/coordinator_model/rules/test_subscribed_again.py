@@ -101,7 +101,7 @@ def test_O_09_names_the_topic_that_was_deleted(talk: Conversation) -> None:
     talk.settle()
     finding = talk.the("O-09")
     assert (
-        "its commits of t-0, t-1 are refused with UNKNOWN_TOPIC_OR_PARTITION: the topic was deleted, or made anew."
-        in finding.summary
+        "cannot save its progress in t-0, t-1 of group g: its commits of them are refused with UNKNOWN_TOPIC_OR_PARTITION, since the topic was "
+        "deleted, or made anew." in finding.summary
     )
     assert "Ask who deleted the topic." in finding.action
