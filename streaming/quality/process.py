@@ -97,16 +97,20 @@ def _tried(config: MonitorConfig) -> _Child:
 
 
 class _Child:
-    """The process; from its start on it can be ended, also while it gets ready.
-
-    :raises OSError: when it cannot be had.
-    """
+    """The process; it can be ended at any time, also while it starts or gets ready."""
 
     def __init__(self, config: MonitorConfig) -> None:
         self._config = config
         self.is_ready = False
         self._was_asked_to_end = False
         self._log = config.job.quality_log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _start(self) -> None:
+        """Start it.
+
+        :raises OSError: when it cannot be had.
+        """
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._pipe, theirs = Pipe()
         with theirs, self._log.open("ab") as printed:
@@ -119,14 +123,19 @@ class _Child:
                 stderr=subprocess.STDOUT,
                 pass_fds=(theirs.fileno(),),
             )
+        if self._was_asked_to_end:  # meanwhile
+            self._process.kill()
 
     def get_ready(self) -> None:
-        """Wait until it is.
+        """Start it, and wait until it is.
 
+        :raises OSError: when it cannot be had.
         :raises RuntimeError: and the others, as :meth:`QualityProcess.check`.
         """
         if self.is_ready:
             return
+        if self._process is None:
+            self._start()
         try:
             self._pipe.send(self._config)  # there are passwords in it, and others may read command lines
             self._wait_until_done()
@@ -152,6 +161,7 @@ class _Child:
             raise trouble
 
     def _how_it_ended(self) -> str:
+        assert self._process is not None
         status = self._process.wait()
         if self._was_asked_to_end:
             return "the process of the quality checks was ended by the monitor, which stops; the batch in hand is checked at the next start"
@@ -162,5 +172,6 @@ class _Child:
     def end(self) -> None:
         """End at once: what it has not finished is repeated. A caller that waits for it gets the reason."""
         self._was_asked_to_end = True
-        self._process.kill()
-        self._process.wait()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
