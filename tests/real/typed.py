@@ -142,7 +142,7 @@ class Host:
             ("journalctl", "tests.real.units"),
         ):
             self._program(
-                name, f'PYTHONPATH={ROOT} exec {sys.executable} -m {module} {name if module == "tests.real.units" else ""} "$@"'
+                name, f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m {module} {name if module == "tests.real.units" else ""} "$@"'
             )
         for name in ("useradd", "chown"):  # a namespace has one user
             self._program(name, "exit 0")
