@@ -24,6 +24,7 @@ def can_be_apart() -> bool:
         return False
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not can_be_apart(), reason="needs unshare and ip, and a kernel that lets this user make namespaces")
 def test_every_command_of_the_documents_works_as_it_stands_on_a_kafka_that_denies_by_default():
     done = subprocess.run(
