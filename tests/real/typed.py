@@ -329,6 +329,8 @@ def kafka(folder: Path) -> Iterator[tuple[Broker, Authority]]:
 
 
 def main(documents: list[str]) -> None:
+    # What a shell starts in the background ignores Ctrl-C, as do its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for address in (BROKER, "10.0.0.1"):  # a host without an address beside 127.0.0.1 resolves no name to one (AI_ADDRCONFIG)
         subprocess.run(["ip", "address", "add", address, "dev", "lo"], check=True)
