@@ -391,6 +391,9 @@ def dead_since(group: ClassicGroup, member: Member) -> int | None:
     The end proves nothing while all members are disconnected at once, while the client looks for the coordinator, and for a static member,
     whose restart looks the same.
     """
+    ended_us = hung_up_since(group, member)
+    if ended_us is None:
+        return None  # as of nearly every member at each check
     if _hung_up_with_all(group, member) or looks_for_coordinator(group, member):
         return None
     if (
@@ -400,7 +403,7 @@ def dead_since(group: ClassicGroup, member: Member) -> int | None:
         or member.abandoned_request is not None
     ):
         return None
-    return hung_up_since(group, member)
+    return ended_us
 
 
 @timer_rule("closed without leaving", INFO, CONFIRMED, CLIENT)
