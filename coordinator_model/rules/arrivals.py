@@ -177,10 +177,13 @@ def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     False alarms: Topics that are made later on purpose. Silent where an assignor other than Kafka's own is used, and where no Metadata
         answer shows why.
     """
+    causes: dict[tuple[tuple[str, ...], str], _Cause | None] = {}  # by what members want: most of a group want the same
     by_cause: dict[_Cause, list[_Idle]] = {}
     for idle in _idle_members(group):
-        cause = _cause_of(group, idle)
-        if cause is not None:
+        wanted = idle.topics, idle.pattern
+        if wanted not in causes:
+            causes[wanted] = _cause_of(group, *wanted)
+        if (cause := causes[wanted]) is not None:
             by_cause.setdefault(cause, []).append(idle)
     for cause, members in by_cause.items():
         since_us = max(idle.since_us for idle in members)
@@ -220,10 +223,10 @@ def _idle_members(group: Group) -> Iterator[_Idle]:
             yield _Idle(member, max(client.since_us, newest.sync_done_us), client.topics)
 
 
-def _cause_of(group: Group, idle: _Idle) -> _Cause | None:
-    if idle.pattern and isinstance(group, EpochGroupData):
-        return _pattern_matches_nothing(group, idle.pattern)
-    counts = {topic: group.facts.partition_count(group.cluster, topic) for topic in idle.topics}
+def _cause_of(group: Group, topics: tuple[str, ...], pattern: str) -> _Cause | None:
+    if pattern and isinstance(group, EpochGroupData):
+        return _pattern_matches_nothing(group, pattern)
+    counts = {topic: group.facts.partition_count(group.cluster, topic) for topic in topics}
     missing = [topic for topic, count in counts.items() if count is not None and not count.partitions]
     if missing and len(missing) == len(counts):
         named = some(missing, _NAMED, " and ")
