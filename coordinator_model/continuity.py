@@ -116,14 +116,10 @@ class Continuity:
             )
         words = self._loss_text(record)
         if record.group:
-            whose, goes_on = f"group {record.group}", "is followed"
+            number, whose = 1, f"group {record.group}"
         else:
-            every = "all " if groups > 1 else ""
-            whose, goes_on = (
-                f"{every}{counted(groups, 'group')} of partition {record.partition}",
-                f"{plural(groups, 'is', 'are')} followed",
-            )
-        becomes = "back to learning" if learning or not groups else f"{goes_on} without that request"
+            number, whose = groups, f"{'all ' if groups > 1 else ''}{counted(groups, 'group')} of partition {record.partition}"
+        becomes = "back to learning" if learning or not groups else f"{plural(number, 'is', 'are')} followed without that request"
         summary = f"The capture lost {words}: {whose} {becomes}."
         return Interruption("V-04", "the capture lost frames", summary, f"a gap record: {words}", _remedy(record))
 
