@@ -7,6 +7,7 @@ for one that the user may not describe, and refuses to create a topic that exist
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -27,6 +28,17 @@ SILENT_LOGGER: Final = connection.SILENT_LOGGER
 
 PARTITIONS: Final = 4
 """Of the mirror topic, where no option asks for another number."""
+
+_PASSING: Final = {
+    KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's local codes are named so
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+}
+"""What a Kafka answers that has just come back: too few of its brokers are there for the replication factor."""
+
+_ONE_TRY_S: Final = 10.0
+_ASK_AGAIN_S: Final = 0.2
 
 _DAY_MS: Final = 86_400_000
 _COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": "3600000", "segment.bytes": "16777216"}
@@ -162,20 +174,25 @@ def _create_missing(
 def create(admin: AdminClient, properties: Mapping[str, Any], new: NewTopic, *, timeout_s: float) -> bool:
     """Create a topic unless it exists; return whether it was created.
 
+    A Kafka that has just come back may not be able to for a moment: its brokers are fenced, its controller is not known. It is asked again.
+
     :raises SetupError: when Kafka refuses, or does not answer in time.
     """
-    try:
-        admin.create_topics([new], operation_timeout=timeout_s)[new.topic].result(timeout_s)
-    except KafkaException as error:
-        code = error.args[0].code()
-        if code == KafkaError.TOPIC_ALREADY_EXISTS or (code in REFUSED and _exists(admin, new.topic, timeout_s)):
-            return False
-        raise SetupError(
-            f"cannot create topic {new.topic!r} on {servers_of(properties)}: {_why_not_created(properties, new, error)}"
-        ) from None
-    except TimeoutError:
-        raise SetupError(f"cannot create topic {new.topic!r} on {servers_of(properties)}: no answer in {timeout_s:.0f} s") from None
-    return True
+    deadline, one_try_s = time.monotonic() + timeout_s, min(timeout_s, _ONE_TRY_S)
+    while True:
+        try:
+            admin.create_topics([new], operation_timeout=one_try_s, request_timeout=one_try_s)[new.topic].result()
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.TOPIC_ALREADY_EXISTS or (code in REFUSED and _exists(admin, new.topic, timeout_s)):
+                return False
+            if code not in _PASSING or time.monotonic() >= deadline:
+                raise SetupError(
+                    f"cannot create topic {new.topic!r} on {servers_of(properties)}: {_why_not_created(properties, new, error)}"
+                ) from None
+            time.sleep(_ASK_AGAIN_S)
+        else:
+            return True
 
 
 def _exists(admin: AdminClient, topic: str, timeout_s: float) -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+import contextlib
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 from typer.testing import CliRunner
 
 from streaming.cli import app
+from streaming.demo.broker import Broker
+from streaming.kafka.connection import reach
+from streaming.kafka.topics import create
+from tests.real.harness import WAIT_S, wait_for
 
 NAMES = {
     name: f"made-{name}"
@@ -56,3 +63,18 @@ def test_without_kafka_it_says_so_with_status_2(tmp_path):
     done = CliRunner().invoke(app, ["topics", "--config", str(file)])
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: no Kafka broker answers at 127.0.0.1:1")
+
+
+def test_a_topic_is_created_as_soon_as_the_broker_is_no_longer_fenced():
+    """As after a restart: until its next heartbeat to the controller a broker takes no partitions."""
+    with Broker(properties={"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "6000"}) as broker:
+        admin, _ = reach({"bootstrap.servers": broker.internal}, WAIT_S)
+
+        def fenced() -> bool:
+            with contextlib.suppress(KafkaException):
+                return not admin.list_topics(timeout=5).brokers
+            return True
+
+        wait_for(fenced, "the controller misses the broker")
+        assert create(admin, {}, NewTopic("orders", 1), timeout_s=WAIT_S)
+        assert not create(admin, {}, NewTopic("orders", 1), timeout_s=WAIT_S)
