@@ -287,6 +287,10 @@ class PhaseEnded(GroupEvent, frozen=True, kw_only=True):
     took_ms: int | None
 
 
+class GroupEmptied(GroupEvent, frozen=True, kw_only=True):
+    """The last member has gone while no rebalance was open; otherwise the record of that shows it."""
+
+
 class SightLost(GroupEvent, frozen=True, kw_only=True):
     """Frames are missing or the coordinator moved, so the membership is not known."""
 

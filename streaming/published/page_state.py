@@ -21,7 +21,9 @@ from coordinator_model.events import (
     NOT_BEGUN,
     RECONCILING,
     SERVED,
+    GroupEmptied,
     GroupEvent,
+    MemberServed,
     PhaseEnded,
     RebalanceBegan,
     RebalanceFinished,
@@ -372,6 +374,10 @@ def _state_after(past: GroupPast, event: GroupEvent) -> str | None:
             return _STATE_AFTER_PHASE.get(event.phase)
         case RebalanceFinished():
             return _STATE_AFTER_REBALANCE.get(event.ended)
+        case GroupEmptied():
+            return State.EMPTY.value
+        case MemberServed() if past.changes and past.changes[-1].state == State.EMPTY:
+            return State.STABLE.value  # a static member that was away returned without a rebalance
         case SightRegained():
             return past.state_before_loss(event.generation)
         case RebalanceBegan():

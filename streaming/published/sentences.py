@@ -203,6 +203,8 @@ def _event_text(event: GroupEvent, *, several: bool) -> str:
             return "lost its connection without leaving"
         case events.PhaseEnded():
             return f"The {event.phase} phase ended after {milliseconds(event.took_ms)}"
+        case events.GroupEmptied():
+            return "No member is left"
         case events.SightLost():
             return f"The members are not known from here on{_because(event.reason)}"
         case events.SightRegained():

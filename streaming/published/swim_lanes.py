@@ -179,6 +179,10 @@ def _take(swim: SwimLanes, event: events.GroupEvent) -> None:
     match event:
         case events.RebalanceFinished():
             _take_finished(swim, event)
+            if event.ended in {events.NO_MEMBERS, events.DELETED}:
+                _end_of_all(swim, event.at_s)
+        case events.GroupEmptied():
+            _end_of_all(swim, event.at_s)
         case events.PhaseEnded():
             _end_of_those_without_id(swim, event.at_s)
         case events.SightLost():
@@ -211,6 +215,13 @@ def _take_of_member(swim: SwimLanes, event: events.MemberEvent | events.Rebalanc
         lane.marks.append(Mark(_MARKS[type(event)], at_s, event.id))
     if isinstance(event, _ENDS) and is_holder:
         lane.end(at_s)
+
+
+def _end_of_all(swim: SwimLanes, at_s: float) -> None:
+    """No member is left, but a static one that is away keeps its place."""
+    for lane in swim.lanes.values():
+        if lane.is_open and lane.bars[-1].doing is not Doing.AWAY:
+            lane.end(at_s)
 
 
 def _end_of_those_without_id(swim: SwimLanes, at_s: float) -> None:

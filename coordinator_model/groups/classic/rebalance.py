@@ -27,6 +27,7 @@ from coordinator_model.events import (
     STATIC_RETURNED,
     ConnectionClosed,
     FramePlace,
+    GroupEmptied,
     MemberDropped,
     MemberJoined,
     MemberLeft,
@@ -209,6 +210,8 @@ class ClassicRebalances(Recorder):
             died = bool(self.lost)
             if current is not None:
                 self._end(group, at_us, NO_MEMBERS if state is State.EMPTY else DELETED)
+            elif state is State.EMPTY:
+                self.add(group, GroupEmptied, at_us, (at_us,))
             if state is State.DEAD or not died:
                 self.forget(held_known=True)  # else what they held has no holder until somebody is served it
         elif state in {State.STABLE, State.COMPLETING} and current is not None and current.generation is None:

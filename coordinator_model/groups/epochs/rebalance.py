@@ -29,6 +29,7 @@ from coordinator_model.events import (
     ConnectionClosed,
     FramePlace,
     GaveUp,
+    GroupEmptied,
     MemberAway,
     MemberJoined,
     MemberLeft,
@@ -264,6 +265,8 @@ class EpochRebalances(Recorder):
             return
         if self.current is not None:
             self._end(group, at_us, NO_MEMBERS)
+        elif not any(other.keeps_place for other in group.members.values()):
+            self.add(group, GroupEmptied, at_us, (member.id, at_us), frame=place)
         self.lost = {}
         if why != Removed.AWAY and why not in _UNSEEN_ENDS:  # what a dead member held has no holder until somebody gets it
             self.free, self.before, self.unheld_us = {}, {}, {}

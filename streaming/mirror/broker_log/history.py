@@ -28,6 +28,7 @@ METADATA_UPDATED: Final = "member updated its metadata"
 
 _NO_REASON: Final = frozenset({"", "not provided", "null"})
 _NO_INSTANCE: Final = frozenset({"None", "null"})
+_OF_GROUP: Final = frozenset({events.PhaseEnded, events.GroupEmptied, events.SightLost, events.SightRegained})
 _CAUSES: Final = (
     (re.compile(r"Adding new member (?P<member>.+?)(?: with group instance ?id (?P<instance>.+))?$"), events.NEW_MEMBER),
     (
@@ -209,6 +210,8 @@ class CoordinatorHistory:
         if group.rebalance is not None:
             group.rebalance.generation, group.rebalance.members = group.generation, 0
             self._finished(line.group, group, line.at_us, events.NO_MEMBERS)
+        else:
+            self._add(line, group, events.GroupEmptied)
 
     def _unloaded(self, group: _Group, line: CoordinatorLine) -> None:
         if group.rebalance is not None:
@@ -296,9 +299,7 @@ class CoordinatorHistory:
     def _add(
         self, line: CoordinatorLine, group: _Group, kind: type[events.GroupEvent], member: str | None = None, **own: Any
     ) -> None:
-        of_member = (
-            {} if kind in {events.PhaseEnded, events.SightLost, events.SightRegained} else _member(group, member, line.facts)
-        )
+        of_member = {} if kind in _OF_GROUP else _member(group, member, line.facts)
         self._happened(
             kind.of(
                 (line.at_us, member or "", self.lines),

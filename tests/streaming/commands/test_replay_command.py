@@ -145,6 +145,7 @@ class TestFindings:
             "member_served",
             "rebalance_finished",
             "member_left",
+            "group_emptied",
         ]
         assert events(capture, "--events", "--group", "other") == [line for line in lines if line["group"] == "other"]
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 
 from streaming.published import sentences
+from streaming.published.page_state import ALL, PageState
 from streaming.published.swim_lanes import Doing, MarkKind, swim_lanes
 from streaming.web import drawing
 from streaming.web.from_events import record_of
+from tests.golden import transcript
+from tests.samples import sampled
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
 
 NOW_S = history.NOW_S
+LAST_MEMBER_GOES = {"lawful-consumer-steady-4.3.1", "lawful-eager-4.3.1", "lawful-share-4.3.1", "violation-zombie-member-3.9.2"}
 
 
 def swim_of(lines, name):
@@ -198,3 +202,13 @@ def test_a_refusal_of_who_held_the_instance_before_ends_nothing_of_who_holds_it_
     group.event("member_fenced", NOW_S - 5, new, error="FENCED_INSTANCE_ID", api="Heartbeat")
     (lane,) = swim_of(group.records, "orders").lanes.values()
     assert lane.bars[-1].to_s == NOW_S - 5
+
+
+@pytest.mark.parametrize("name", sampled(transcript.names(), LAST_MEMBER_GOES))
+def test_badge_and_lanes_agree_on_whether_a_group_has_members(name):
+    state = PageState(clock=None, kept=ALL)
+    for event in transcript.replayed(name).events:
+        state.event(event)
+    for past in state.groups.values():
+        badge, lives = record_of(past)["state"], any(lane.is_open for lane in swim_lanes(past).lanes.values())
+        assert (badge, lives) not in {("Stable", False), ("Empty", True)}

@@ -432,7 +432,7 @@ def test_each_event_names_the_frame_that_showed_it(name: str) -> None:
         if event.kind in WITHOUT_FRAME:
             assert event.frame is None
         elif event.frame is None:  # its member fell silent, or its end is no frame
-            assert event.kind in {"rebalance_began", "rebalance_finished"}
+            assert event.kind in {"rebalance_began", "rebalance_finished", "group_emptied"}
         else:
             record = records[event.frame.offset]
             assert (event.frame.partition, record.group) == (0, event.group)
