@@ -10,15 +10,13 @@ their own topics, and one that was read before is not read again.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from streaming.mirror.rewriting.walk import LAYOUTS, fixed_size
+from streaming.mirror.answer_fields import AnswerFields
 
 METADATA: Final = 3
-_LAYOUT: Final = LAYOUTS[METADATA]
 
 READ_AT_MOST: Final = 64 * 1024
 """Bytes of a Metadata response that is read: some 2,000 partitions, ten to twenty milliseconds."""
@@ -61,9 +59,10 @@ class KnownTopics:
         missing = self._seen.get(checksum)
         if missing is None:
             try:
-                found = topics_in(frame, api_version)
+                fields = dict(AnswerFields(frame, METADATA, api_version))
             except (IndexError, UnicodeDecodeError):
-                found = []
+                fields = {"topics": []}
+            found = topics_in(fields)
             news = self.learn(found)
             missing = self._seen[checksum] = tuple(topic.name for topic in found if not topic.partitions)
             _limit(self._seen, _SEEN_AT_MOST)
@@ -105,78 +104,12 @@ def topic_of(error_code: int, name: str, id_: str, partitions: int) -> Topic | N
     return Topic(name, id_, partitions) if name and (is_described or is_missing) else None
 
 
-def topics_in(frame: bytes, api_version: int) -> list[Topic]:
-    """Return the topics in a Metadata response with its header: those that it describes, and those that do not exist.
-
-    :raises IndexError: if the frame ends too soon.
-    """
-    walk = _Walk(frame, flexible=api_version in _LAYOUT.flexible)
-    walk.skip(4)  # correlation id
-    walk.tags()
+def topics_in(fields: Mapping[str, Any]) -> list[Topic]:
+    """Return the topics in the fields of a Metadata response: those that it describes, and those that do not exist."""
     found = []
-    for topic in walk.struct(_LAYOUT.name, min(api_version, _LAYOUT.versions.last))["topics"]:
+    for topic in fields["topics"]:
         id_ = topic.get("topic_id", _NO_ID)
         kafka_id = "" if id_ == _NO_ID else base64.urlsafe_b64encode(id_).rstrip(b"=").decode()
         error_code = int.from_bytes(topic["error_code"], "big", signed=True)
         found.append(topic_of(error_code, topic["name"], kafka_id, len(topic["partitions"])))
     return [topic for topic in found if topic is not None]
-
-
-@cache
-def _fields(name: str, version: int) -> list[tuple[str, str, int, bool]]:
-    """Return the fields of a struct: name, type, fixed size or 0, and whether they are an array of these."""
-    fields = _LAYOUT.fields(name, version)
-    return [(field.name, field.item_type, fixed_size(field.item_type), field.is_array) for field in fields]
-
-
-class _Walk:
-    """Steps through a message. Flexible versions have compact lengths and tagged fields."""
-
-    __slots__ = ("data", "flexible", "position")
-
-    def __init__(self, data: bytes, *, flexible: bool) -> None:
-        self.data = data
-        self.flexible = flexible
-        self.position = 0
-
-    def skip(self, count: int) -> None:
-        self.position += count
-        if self.position > len(self.data):
-            raise IndexError
-
-    def take(self, count: int) -> bytes:
-        self.skip(count)
-        return self.data[self.position - count : self.position]
-
-    def uvarint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-            if shift > 28:
-                raise IndexError
-
-    def length(self, width: int = 4) -> int:
-        """Return the length of an array, or of a text, whose length has two bytes before flexible versions; 0 for null."""
-        return max(self.uvarint() - 1 if self.flexible else int.from_bytes(self.take(width), "big", signed=True), 0)
-
-    def struct(self, name: str, version: int) -> dict[str, Any]:
-        """Return the fields of the message or of a struct in it: texts, raw bytes, and arrays of structs as lists."""
-        found: dict[str, Any] = {}
-        for field, type_, size, is_array in _fields(name, version):
-            if size:
-                found[field] = self.take(size * self.length() if is_array else size)
-            elif is_array:
-                found[field] = [self.struct(type_, version) for _ in range(self.length())]
-            else:
-                found[field] = self.take(self.length(2)).decode()
-        self.tags()
-        return found
-
-    def tags(self) -> None:
-        for _ in range(self.uvarint() if self.flexible else 0):
-            self.uvarint()
-            self.skip(self.uvarint())

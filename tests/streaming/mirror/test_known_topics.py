@@ -10,6 +10,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_topics
 from streaming.mirror.anonymised import Anonymiser
+from streaming.mirror.answer_fields import AnswerFields
 from streaming.mirror.topics import READ_AT_MOST, KnownTopics, Topic, topics_in
 from tests.streaming.mirror.talk import METADATA, Talk, other_request
 from tests.streaming.mirror.wires import sized
@@ -49,6 +50,10 @@ def metadata(topics, *, version=12, partitions=3, correlation_id=7, error_code=0
     return correlation_id.to_bytes(4, "big") + b"\0" * (version >= 9) + bytes(body.encode())
 
 
+def topics_of(frame: bytes, version: int) -> list[Topic]:
+    return topics_in(dict(AnswerFields(frame, METADATA, version)))
+
+
 class Followed(Talk):
     """A connection whose client asks for Metadata."""
 
@@ -68,7 +73,7 @@ class Followed(Talk):
 @pytest.mark.parametrize("version", range(14))
 def test_topics_of_a_response_are_read_in_all_versions(version):
     orders, payments = (as_kafka_writes(one) if version >= 10 else "" for one in (ORDERS, PAYMENTS))
-    found = topics_in(metadata([(ORDERS, "orders"), (PAYMENTS, "payments")], version=version), version)
+    found = topics_of(metadata([(ORDERS, "orders"), (PAYMENTS, "payments")], version=version), version)
     assert found == [Topic("orders", orders, 3), Topic("payments", payments, 3)]
 
 
@@ -77,7 +82,7 @@ def test_topics_of_a_response_are_read_in_all_versions(version):
     [(UNKNOWN_TOPIC, [Topic("gone", "", 0)]), (LEADER_NOT_AVAILABLE, []), (NOT_AUTHORIZED, [])],
 )
 def test_an_entry_with_an_error_tells_at_most_that_there_is_no_such_topic(error_code, found):
-    assert topics_in(metadata([(NO_ID, "gone")], partitions=0, error_code=error_code), 12) == found
+    assert topics_of(metadata([(NO_ID, "gone")], partitions=0, error_code=error_code), 12) == found
 
 
 def test_each_fact_is_written_once_to_every_partition_and_nothing_else_is():
