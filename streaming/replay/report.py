@@ -34,29 +34,34 @@ STATE_COLOURS: Final = {
     "Dead": "red",
 }
 
+_Key = tuple[str, str]
+"""Cluster and group; a finding about the capture has no group."""
+
 
 class ReplayReport:
     """Keeps the lines group by group and the last state of each finding, and prints them in the end."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[HistoryLine]] = {}
-        self._left_out: dict[str, int] = {}
+        self._lines: dict[_Key, deque[HistoryLine]] = {}
+        self._left_out: dict[_Key, int] = {}
         self._findings: dict[str, Finding] = {}
         self._findings_left_out = 0
-        self._states: dict[str, Text] = {}
-        self._arrivals: dict[str, list[Text]] = {}
+        self._states: dict[_Key, Text] = {}
+        self._arrivals: dict[_Key, list[Text]] = {}
 
     def state(self, group: GroupView) -> None:
         """Keep the state of a group at the end."""
         if group.content is not None:
-            self._states[group.group] = _state(group.content)
-            self._arrivals[group.group] = [_arrival(client) for client in arrivals_of(group.content)]
+            key = group.cluster, group.group
+            self._states[key] = _state(group.content)
+            self._arrivals[key] = [_arrival(client) for client in arrivals_of(group.content)]
 
     def line(self, line: HistoryLine) -> None:
         """Keep a line."""
-        lines = self._lines.setdefault(line.group, deque(maxlen=LINES_KEPT))
+        key = line.cluster, line.group
+        lines = self._lines.setdefault(key, deque(maxlen=LINES_KEPT))
         if len(lines) == LINES_KEPT:
-            self._left_out[line.group] = self._left_out.get(line.group, 0) + 1
+            self._left_out[key] = self._left_out.get(key, 0) + 1
         lines.append(line)
 
     def finding(self, finding: Finding) -> None:
@@ -68,16 +73,18 @@ class ReplayReport:
 
     def print(self, console: Console) -> None:
         """The state and the timeline of each group, then the findings."""
-        for group in sorted({*self._lines, *self._states}):
-            console.print(Text(shown_name(group) or "the capture", "bold"), soft_wrap=True)
-            if group in self._states:
-                console.print(Text.assemble("  ", self._states[group]), soft_wrap=True)
-            for client in self._arrivals.get(group, ()):
+        keys = sorted({*self._lines, *self._states}, key=lambda key: (key[1], key[0]))
+        several = len({cluster for cluster, group in keys if group}) > 1
+        for key in keys:
+            console.print(Text(_title(*key, several=several), "bold"), soft_wrap=True)
+            if key in self._states:
+                console.print(Text.assemble("  ", self._states[key]), soft_wrap=True)
+            for client in self._arrivals.get(key, ()):
                 console.print(Text.assemble("  ", client), soft_wrap=True)
-            if group in self._left_out:
-                console.print(Text(f"  {self._left_out[group]:,} earlier lines are left out", "dim"), soft_wrap=True)
+            if key in self._left_out:
+                console.print(Text(f"  {self._left_out[key]:,} earlier lines are left out", "dim"), soft_wrap=True)
             day = ""
-            for line in sorted(self._lines.get(group, ()), key=lambda line: line.at):
+            for line in sorted(self._lines.get(key, ()), key=lambda line: line.at):
                 if line.at[:10] != day:
                     day = line.at[:10]
                     console.print(Text(f"  {day}", "dim"), soft_wrap=True)
@@ -87,6 +94,13 @@ class ReplayReport:
             print_finding(console, finding)
         if self._findings_left_out:
             console.print(f"{self._findings_left_out:,} more findings; --format json gives them all", soft_wrap=True)
+
+
+def _title(cluster: str, group: str, *, several: bool) -> str:
+    """Return what a group is called, with its cluster where there are several."""
+    if not group:
+        return "the capture"
+    return f"{shown_name(group)} of {shown_name(cluster) or '(a cluster that is not known)'}" if several else shown_name(group)
 
 
 def _state(known: dict[str, Any]) -> Text:
@@ -137,7 +151,7 @@ def finding_facts(finding: Finding) -> list[tuple[str, str]]:
 def print_finding(console: Console, finding: Finding) -> None:
     """Print a finding with its evidence."""
     console.print(finding_line(finding), soft_wrap=True)
-    for title, words in finding_facts(finding):
+    for title, words in (*finding_facts(finding), *([("cluster", finding.cluster)] if finding.cluster else [])):
         console.print(Text.assemble((f"  {title:<10}" if title else "  ", "dim"), visible(words)), soft_wrap=True)
     for number, frame in enumerate(finding.evidence):
         title = "evidence" if not number else ""

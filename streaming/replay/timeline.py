@@ -42,6 +42,7 @@ class HistoryLine(NamedTuple):
     """One thing that happened in a group."""
 
     at: str  #: ISO 8601, UTC
+    cluster: str
     group: str
     text: Text
 
@@ -67,7 +68,8 @@ class Timeline:
         if self.wants(event.group):
             words = _words(event)
             if words:
-                self._show(HistoryLine(iso_utc(event.at_us), event.group, Text(visible(words), _STYLES.get(event.kind, ""))))
+                text = Text(visible(words), _STYLES.get(event.kind, ""))
+                self._show(HistoryLine(iso_utc(event.at_us), event.cluster, event.group, text))
 
     def finding(self, finding: Finding) -> None:
         """A finding opened, changed or was resolved."""
@@ -84,7 +86,7 @@ class Timeline:
 
     def _show_finding(self, finding: Finding, verb: str, at_us: int) -> None:
         text = Text.assemble(severity_text(finding), f" {finding.rule} {finding.name}{verb}")
-        self._show(HistoryLine(iso_utc(at_us), finding.group, text))
+        self._show(HistoryLine(iso_utc(at_us), finding.cluster, finding.group, text))
 
 
 def severity_text(finding: Finding) -> Text:
