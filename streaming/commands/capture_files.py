@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -13,8 +13,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from coordinator_model.wire.recording import MAGIC
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import is_capture
-from streaming.mirror.pcap.clocks import Difference, differences, overlap, packets_in
 from streaming.mirror.pcap.files import CaptureError, Source, is_packets, opened, packets
+from streaming.mirror.pcap.first_pass import FirstPass, first_pass, nothing_known
 from streaming.mirror.record_file import is_record_file
 
 if TYPE_CHECKING:
@@ -119,24 +119,18 @@ def source_of(name: str, advance: Callable[[int], None] = lambda _: None) -> Ite
         yield source
 
 
-def clocks_of(names: Sequence[str]) -> list[Difference | None]:
-    """Return by how much the clocks of captures differ that were made at one time; None of one that has no packet of another.
-
-    They are read twice for it; parts of one capture, and what cannot be read twice, have one clock.
-    """
-    one_clock: list[Difference | None] = [Difference(0, 0, 0)] * len(names)
-    if len(names) < 2 or not all(Path(name).is_file() for name in names):
-        return one_clock
-    found = []
-    for name in names:
-        with source_of(name) as source:
-            if not is_packets(source.peek(4)):
-                return one_clock
-            try:
-                found.append(packets_in(packets(source, lambda _: None)))
-            except CaptureError:  # said when it is replayed
-                return one_clock
-    return differences(found) if overlap(found) else one_clock
+def first_pass_of(names: Sequence[str]) -> FirstPass:
+    """Return what has to be known of captures before their first frame. They are read twice for it; what cannot be is not looked at."""
+    try:
+        with ExitStack() as stack:
+            if not all(Path(name).is_file() for name in names):
+                return nothing_known(len(names))
+            sources = [stack.enter_context(source_of(name)) for name in names]
+            if not all(is_packets(source.peek(4)) for source in sources):
+                return nothing_known(len(names))
+            return first_pass([packets(source, lambda _: None) for source in sources])
+    except CaptureError:  # said when it is replayed
+        return nothing_known(len(names))
 
 
 def _open(name: str) -> BinaryIO:

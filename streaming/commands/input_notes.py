@@ -28,6 +28,11 @@ def notes_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
     if stats.unseen_us:
         unseen = f"{stats.unseen_us / 1_000_000:,.0f} s"
         yield f"nothing was captured for {unseen} of that time: no packet of any kind, or the time between two files"
+    if stats.mixed:
+        yield (
+            f"brokers of {counted(len(stats.mixed), 'cluster')} ({', '.join(sorted(stats.mixed))}) are in it and were not distinguished: "
+            "groups of one name count as one group. replay distinguishes them in a file, by brokers' addresses, not in a pipe"
+        )
     if not stats.frames:
         yield "none of these connections coordinates a group"
     if stats.foreign:

@@ -21,7 +21,16 @@ import typer
 from coordinator_model.finding import Finding, Severity, iso_utc
 from coordinator_model.settings import Settings
 from coordinator_model.wording import counted
-from streaming.commands.capture_files import FIRST_BYTES, STDIN, ReplayError, called, clocks_of, files_of, progress_of, source_of
+from streaming.commands.capture_files import (
+    FIRST_BYTES,
+    STDIN,
+    ReplayError,
+    called,
+    files_of,
+    first_pass_of,
+    progress_of,
+    source_of,
+)
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_json, stderr, stdout
@@ -42,7 +51,7 @@ from streaming.replay.report import ReplayReport, print_finding, print_line
 from streaming.replay.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -50,6 +59,7 @@ if TYPE_CHECKING:
     from coordinator_model.group_view import GroupView
     from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.pcap.capture_reader import Captured
+    from streaming.mirror.pcap.clocks import Difference
 
 
 _UNPROVEN_US: Final = 100_000
@@ -196,7 +206,10 @@ class ReplaySession:
                 self._read_logs(sources, cluster)
                 return
             captures = [self._captured(name, source) for name, source in zip(files, sources, strict=True)]
-            self._read_captures(self._in_one_time(captures), cluster)
+            first = first_pass_of(files)
+            if found := sorted({*first.clusters.values()}):
+                self.notes.append(f"{counted(len(found), 'cluster')} are in it, named by their ids: {', '.join(found)}")
+            self._read_captures(self._in_one_time(captures, first.clocks), cluster, first.clusters)
 
     @property
     def has_begun(self) -> bool:
@@ -225,18 +238,21 @@ class ReplaySession:
             self._complain.print(visible(note), style="dim")
         return worst
 
-    def _read_captures(self, captures: Sequence[Iterator[Sequence[Captured]]], cluster: str) -> None:
+    def _read_captures(self, captures: Sequence[Iterator[Sequence[Captured]]], cluster: str, clusters: Mapping[str, str]) -> None:
         offline = self._offline = self._model("capture")
-        reader = self._reader = CaptureReader(offline.recorded, ports=self._ports, cluster=cluster, key_log=self._key_log)
+        reader = self._reader = CaptureReader(
+            offline.recorded, ports=self._ports, cluster=cluster, clusters=clusters, key_log=self._key_log
+        )
         try:
             reader.read(in_order(captures))
         except KeyboardInterrupt:
             reader.next_offset = offline.next_offset  # the current record may not be processed
             raise
 
-    def _in_one_time(self, captures: list[Iterator[Sequence[Captured]]]) -> list[Iterator[Sequence[Captured]]]:
+    def _in_one_time(
+        self, captures: list[Iterator[Sequence[Captured]]], clocks: Sequence[Difference | None]
+    ) -> list[Iterator[Sequence[Captured]]]:
         """Put captures of several hosts into the time of the first; what is not certain of it, no rule relies on."""
-        clocks = clocks_of(self._names)
         errors_us = [_UNPROVEN_US if clock is None else clock.error_us for clock in clocks]
         skew_ms = max(self._settings.clock_skew_ms, -(-max(errors_us) // 1_000))
         self._settings = dataclasses.replace(self._settings, clock_skew_ms=skew_ms)

@@ -44,6 +44,7 @@ class KnownTopics:
     """A cluster's topics, as far as they were seen."""
 
     def __init__(self) -> None:
+        self.clusters: set[str] = set()  #: ids that responses name; more than one if brokers of several are taken for one cluster's
         self._names: dict[str, str] = {}
         self._partitions: dict[str, tuple[str, int]] = {}  # name → id, number of partitions
         self._seen: dict[int, tuple[str, ...]] = {}  # checksum of a response → topics that do not exist
@@ -63,6 +64,8 @@ class KnownTopics:
             except (IndexError, UnicodeDecodeError):
                 fields = {"topics": []}
             found = topics_in(fields)
+            if cluster := fields.get("cluster_id"):
+                self.clusters.add(cluster)
             news = self.learn(found)
             missing = self._seen[checksum] = tuple(topic.name for topic in found if not topic.partitions)
             _limit(self._seen, _SEEN_AT_MOST)

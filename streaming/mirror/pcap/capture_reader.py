@@ -10,8 +10,10 @@ blamed on a client or a broker: it is counted here, or written as a gap.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from heapq import merge
 from operator import itemgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.continuity import BLIND_US
@@ -27,7 +29,18 @@ from streaming.mirror.pcap.files import Ended, Seam
 from streaming.mirror.pcap.first_look import FirstLook
 from streaming.mirror.pcap.links import inside
 from streaming.mirror.pcap.reassembly import Reassembler, Stream, StreamListener
-from streaming.mirror.pcap.segments import ACK, LINK_TYPES, RST, SYN, Segment, ends, is_later_fragment, networks, segment_of
+from streaming.mirror.pcap.segments import (
+    ACK,
+    LINK_TYPES,
+    RST,
+    SYN,
+    Segment,
+    ends,
+    is_later_fragment,
+    networks,
+    segment_of,
+    written,
+)
 from streaming.mirror.pcap.sockets import Sockets
 from streaming.mirror.pcap.tls.first_bytes import FirstBytes
 from streaming.mirror.pcap.tunnels import DEEPEST, unwrap
@@ -35,7 +48,7 @@ from streaming.mirror.socket_event import SocketEvent
 from streaming.mirror.topics import KnownTopics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from streaming.mirror.pcap.files import Packet
     from streaming.mirror.pcap.tls.key_log import KeyLog
@@ -56,6 +69,7 @@ class CaptureReader:
     :param write: takes the records, numbered as if they stood in one partition; one without a group is for every partition.
     :param ports: the brokers' ports, if they are known; other connections are then left out.
     :param cluster: name of the cluster in the records.
+    :param clusters: cluster of brokers' addresses that belong to another one (``first_pass.py``).
     :param key_log: secrets of TLS connections.
     :param frame_cap: how many bytes of a frame are kept; all, unless the records go to a topic.
     """
@@ -66,6 +80,7 @@ class CaptureReader:
         *,
         ports: Collection[int] = (),
         cluster: str = "",
+        clusters: Mapping[str, str] = MappingProxyType({}),
         name: str = "pcap",
         key_log: KeyLog | None = None,
         frame_cap: int = LARGEST_REQUEST,
@@ -77,18 +92,22 @@ class CaptureReader:
         self._ports = frozenset(ports)
         self._wire_ports = frozenset(port.to_bytes(2, "big") for port in ports)
         self._cluster = cluster
+        self._clusters = clusters
         self._name = name
         self._frame_cap = frame_cap
         self._key_log = key_log
         self._brokers: set[Endpoint] = set()
         self.legs = Legs(self._mirrored)  #: which of them repeat what another one says
-        self._topics = KnownTopics()
+        self._topics = defaultdict[str, KnownTopics](KnownTopics)  # by cluster
         self._software = ClientSoftware()
         self._first_look = FirstLook(ports)
         self.tcp = Reassembler(self._accept)  #: the connections
         self._sockets = Sockets(self._accept_socket)
         self._next_tick_us = 0
-        self._attempts = Attempts(FailedConnections(self._number, cluster=cluster), self._ports)
+        failed = FailedConnections(
+            lambda record: self._number(record._replace(cluster=clusters.get(record.broker, cluster))), cluster=cluster
+        )
+        self._attempts = Attempts(failed, self._ports)
 
     def why_nothing(self) -> str | None:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
@@ -168,6 +187,8 @@ class CaptureReader:
     def finish(self) -> None:
         """The capture has ended: pass on what waited for packets that never came."""
         self.tcp.finish()
+        for topics in self._topics.values():
+            self.stats.mixed |= topics.clusters if len(topics.clusters) > 1 else set()
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -247,6 +268,7 @@ class CaptureReader:
 
     def _talk(self, stream: Stream, place: _Place, client: int, at_us: int, *, midway: bool) -> CapturedConnection:
         (client_host, client_port), endpoint = place.sides[client], place.sides[1 - client]
+        cluster = self._clusters.get(written(endpoint), self._cluster)
         name = f"{client_host}:{client_port}-{endpoint[0]}:{endpoint[1]}-{at_us:x}"
         return CapturedConnection(
             self.legs.leg(endpoint, place.network),
@@ -254,13 +276,13 @@ class CaptureReader:
             stream=stream,
             client_side=client,
             endpoint=endpoint,
-            cluster=self._cluster,
+            cluster=cluster,
             connection=f"{name}{place.suffix}",
             client_address=client_host,
             at_us=at_us,
             midway=midway,
             frame_cap=self._frame_cap,
-            topics=self._topics,
+            topics=self._topics[cluster],
             software=self._software,
         )
 

@@ -41,6 +41,7 @@ class CaptureStats:
     tunnels: Counter[str] = field(default_factory=Counter)  #: what TCP packets were wrapped in → how many
     links: Counter[int] = field(default_factory=Counter)  #: packets of link types that cannot be read
     groups: set[str] = field(default_factory=set)
+    mixed: set[str] = field(default_factory=set)  #: ids of clusters whose brokers' addresses were not distinguished
     frames: int = 0  #: mirrored requests and responses, once for each group that they name
     cut_frames: int = 0  #: those of them of which bytes were not captured
     snap_length: int = 0  #: bytes that were captured of a packet that was cut

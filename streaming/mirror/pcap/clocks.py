@@ -12,19 +12,16 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streaming.mirror.pcap.segments import LINK_TYPES, reverse, segment_of
+from streaming.mirror.pcap.segments import reverse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from streaming.mirror.pcap.capture_reader import Captured
-    from streaming.mirror.pcap.files import Packet
+    from streaming.mirror.pcap.segments import Segment
 
 _KEPT: Final = 200_000
 """Packets of a file that are looked for in others. Of more every second is kept, and so on, the same ones in each file."""
-
-_LOOKED_AT: Final = 256 * 2**20
-"""Bytes of packets of a file: of a long one its beginning."""
 
 _LEAST: Final = 5
 """Fewer packets that two captures have in common prove nothing."""
@@ -49,30 +46,25 @@ class Difference(NamedTuple):
     packets: int  #: how many packets show it
 
 
-def packets_in(captured: Iterable[Sequence[Packet]]) -> Packets:
-    """Return the packets of a capture by which its clock can be compared."""
+def packets_in(segments: Iterable[tuple[int, Segment]]) -> Packets:
+    """Return the packets of a capture by which its clock can be compared.
+
+    :param segments: its TCP segments, each with its time.
+    """
     found: dict[int, tuple[int, bytes]] = {}
     repeated: set[int] = set()
     first_us = last_us = mask = 0
-    size = 0
-    for some in captured:
-        if size > _LOOKED_AT:
-            break
-        for at_us, link, data, original in some:
-            if link not in LINK_TYPES or (segment := segment_of(link, data, original)) is None:
-                continue
-            first_us, last_us = first_us or at_us, at_us
-            size += len(data)
-            key, sequence, acknowledged, flags, payload, _ = segment
-            mark = hash((key, sequence, acknowledged, flags, payload))
-            if not payload or mark & mask:
-                continue
-            if mark in found:
-                repeated.add(mark)
-            found[mark] = at_us, key
-            if len(found) > _KEPT:
-                mask = 2 * mask + 1
-                found = {mark: place for mark, place in found.items() if not mark & mask}
+    for at_us, (key, sequence, acknowledged, flags, payload, _) in segments:
+        first_us, last_us = first_us or at_us, at_us
+        mark = hash((key, sequence, acknowledged, flags, payload))
+        if not payload or mark & mask:
+            continue
+        if mark in found:
+            repeated.add(mark)
+        found[mark] = at_us, key
+        if len(found) > _KEPT:
+            mask = 2 * mask + 1
+            found = {mark: place for mark, place in found.items() if not mark & mask}
     for mark in repeated:
         found.pop(mark, None)
     return Packets(found, first_us, last_us)

@@ -16,6 +16,7 @@ from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, SIZE_PREFIX, FrameReader, UnreadableError
 from streaming.mirror.pcap.resync import HEADER, AwaitedResponse, RequestSearch, ResponseSearch, may_begin
+from streaming.mirror.pcap.segments import written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -131,7 +132,7 @@ class CapturedConnection(Conversation):
         topics: KnownTopics,
         software: ClientSoftware,
     ) -> None:
-        broker = _written(endpoint)
+        broker = written(endpoint)
         super().__init__(
             leg,
             cluster=cluster,
@@ -434,8 +435,3 @@ class UnidentifiedConnection:
 
     def closed(self, at_us: int) -> None:
         """It has ended."""
-
-
-def _written(endpoint: Endpoint) -> str:
-    host, port = endpoint
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from coordinator_model import wire
 from tests.coordinator_model.conversation import ASSIGNED, SUBSCRIBED
-from tests.streaming.mirror.wires import CLIENT, Connection, Segment
+from tests.streaming.mirror.wires import BROKER, CLIENT, Connection, Segment
 
 
 def life(
-    segments: list[Segment], group: str, *, client: tuple[str, int] = CLIENT, violation: bool = False, beats: int = 5
+    segments: list[Segment],
+    group: str,
+    *,
+    client: tuple[str, int] = CLIENT,
+    broker: tuple[str, int] = BROKER,
+    violation: bool = False,
+    beats: int = 5,
 ) -> Connection:
     """A consumer's life in a group of its own; with a violation, the coordinator accepts a generation that never was."""
-    line = Connection(segments, client=client).open()
+    line = Connection(segments, client=client, broker=broker).open()
     member_id = f"app-1-{group}"
     asked = {
         "group_id": group,

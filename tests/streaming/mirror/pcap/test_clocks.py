@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from coordinator_model.finding import Severity
 from streaming.cli import app
-from streaming.mirror.pcap.clocks import Difference, differences, earlier, overlap, packets_in
+from streaming.mirror.pcap.clocks import Difference, Packets, differences, earlier, overlap, packets_in
 from streaming.mirror.pcap.files import opened, packets
+from streaming.mirror.pcap.first_pass import segments_in
 from tests.golden.transcript import names, read
 from tests.samples import sampled
 from tests.streaming.mirror.wires import START_US, Connection, Segment, captured, pcap
@@ -22,8 +23,12 @@ WAY_US = 200
 GRAVE = {Severity.ERROR.value, Severity.CRITICAL.value}
 
 
+def seen_in(capture: list[Segment]) -> Packets:
+    return packets_in(segments_in(packets(opened(io.BytesIO(pcap(capture))), pytest.fail)))
+
+
 def compared(*captures: list[Segment]) -> list[Difference | None]:
-    return differences([packets_in(packets(opened(io.BytesIO(pcap(capture))), pytest.fail)) for capture in captures])
+    return differences([seen_in(capture) for capture in captures])
 
 
 def at_the_broker(segments: list[Segment], ahead_us: int) -> list[Segment]:
@@ -71,9 +76,7 @@ def test_a_packet_that_came_twice_shows_nothing():
 
 
 def test_parts_of_a_capture_do_not_overlap():
-    parts = [
-        packets_in(packets(opened(io.BytesIO(pcap(talk(at_us=at_us)))), pytest.fail)) for at_us in (START_US, START_US + 60_000_000)
-    ]
+    parts = [seen_in(talk(at_us=at_us)) for at_us in (START_US, START_US + 60_000_000)]
     assert not overlap(parts)
     assert overlap([parts[0], parts[0]])
 
