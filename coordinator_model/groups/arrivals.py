@@ -15,7 +15,7 @@ from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.groups.committed_offsets import keep_newest
 from coordinator_model.groups.evidence import client_text, epoch_response_evidence, response_evidence
 from coordinator_model.groups.protocol.epochs import TABLE
-from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange, HeartbeatFacts
+from coordinator_model.groups.records import NO_CLIENT, AnyMember, ClientInfo, Exchange, HeartbeatFacts
 from coordinator_model.stored import Stored
 from coordinator_model.wire import API_NAMES, CONSUMER, error_name, read_consumer_subscription
 from coordinator_model.wire.constants import (
@@ -111,7 +111,7 @@ class Arrival(NamedTuple):
     stage: Stage
     since_us: int  #: when it came to the stage
     last_us: int  #: its last frame there
-    actor: ClientInfo
+    actor: ClientInfo  #: nobody at :attr:`Stage.HOLDS`, where its member names it
     member_id: str = ""
     instance_id: str | None = None
     refusal: Refusal | None = None  #: at this stage, since it last went on
@@ -221,12 +221,13 @@ class Arrivals(Stored):
         """Drop what may have changed unseen."""
         self.clients, self.transactions = {}, {}
 
-    def standing(self, members: Mapping[str, AnyMember]) -> Iterator[tuple[str, Arrival]]:
-        """Yield the clients that have not arrived, those first that stand at the earliest stage."""
-        for subject, known in sorted(self.clients.items(), key=lambda item: (item[1].stage, item[1].since_us, item[0])):
-            member = members.get(known.member_id)
-            if known.stage < Stage.HOLDS or (member is not None and member.present):
-                yield subject, known
+    def standing(self, stage: Stage, members: Mapping[str, AnyMember]) -> list[tuple[str, Arrival]]:
+        """Return the clients that stand at a stage, those first that came to it first."""
+        there = [item for item in self.clients.items() if item[1].stage is stage]
+        there.sort(key=lambda item: (item[1].since_us, item[0]))
+        if stage < Stage.HOLDS:
+            return there
+        return [item for item in there if (member := members.get(item[1].member_id)) is not None and member.present]
 
     # ------------------------------------------------------------------------------------------------ the stages
 
@@ -270,7 +271,7 @@ class Arrivals(Stored):
         known = self.clients.get(subject_of(exchange))
         if known is None or known.stage < Stage.HOLDS or known.member_id != member_id:
             arrival = self._at(Stage.HOLDS, exchange, None)
-            self._put(group, subject_of(exchange), arrival._replace(member_id=member_id, topics=topics))
+            self._put(group, subject_of(exchange), arrival._replace(actor=NO_CLIENT, member_id=member_id, topics=topics))
 
     def _read(self, group: Group, exchange: Exchange) -> None:
         """Note whether a member reads where to begin. A tool that is no member reads offsets, too."""
@@ -327,13 +328,14 @@ class Arrivals(Stored):
         group.changed = True
 
 
-def as_json(known: Arrival) -> dict[str, Any]:
+def as_json(known: Arrival, members: Mapping[str, AnyMember]) -> dict[str, Any]:
     """Return a client that has not arrived, as published."""
     refusal = known.refusal
+    actor = members[known.member_id].actor if known.stage is Stage.HOLDS else known.actor
     return {
-        "client_id": known.actor.client_id,
-        "client_address": known.actor.address or None,
-        "client_software": known.actor.software or None,
+        "client_id": actor.client_id,
+        "client_address": actor.address or None,
+        "client_software": actor.software or None,
         "instance_id": known.instance_id,
         "member_id": known.member_id or None,
         "stage": known.stage.name.lower(),

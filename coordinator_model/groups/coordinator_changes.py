@@ -163,7 +163,7 @@ class CoordinatorChanges(CoordinatorLoss):
     @property
     def watches_answers(self) -> bool:
         """True while any success may show that there is a coordinator again."""
-        return self.is_sought or self.pointed is not None
+        return (self.lost is not None and not self.lost.accepted) or self.pointed is not None
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG002
         if exchange.api_key == FIND_COORDINATOR:

@@ -7,7 +7,7 @@ them all when it is back, with the members that it loads. So nothing falls due f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from coordinator_model.groups.coordinator_records import (
@@ -54,9 +54,9 @@ class CoordinatorLoss(Stored):
         elif lost is None or any((group.members[id_].proven_us or 0) > lost.since_us for id_ in sessions_ms):
             self._lose(group, at_us, sessions_ms)
 
-    def on_time(self, group: Group[Any], now_us: int, sessions_ms: Mapping[str, int]) -> None:
+    def on_time(self, group: Group[Any], now_us: int, sessions_ms: Callable[[], Mapping[str, int]]) -> None:
         """Note that the coordinator has answered nobody in the group since it took a request that never waits, some seconds ago."""
-        if self.is_away or not sessions_ms:
+        if self.is_away:
             return
         unanswered = (
             one
@@ -68,8 +68,8 @@ class CoordinatorLoss(Stored):
         patience_us = write_ms * 1_000 + group.settings.slack_us(write_ms)
         if first is None or now_us < max(first.inv_us, self.throttled_until_us, group.coverage.since_us) + patience_us:
             return
-        if all((member.proven_us or 0) < first.inv_us for member in group.members.values()):
-            self._lose(group, first.inv_us, sessions_ms, silent=first)
+        if all((member.proven_us or 0) < first.inv_us for member in group.members.values()) and (of_members := sessions_ms()):
+            self._lose(group, first.inv_us, of_members, silent=first)
 
     def _lose(self, group: Group[Any], since_us: int, sessions_ms: Mapping[str, int], *, silent: Exchange | None = None) -> None:
         self.lost = LostCoordinator(

@@ -39,7 +39,11 @@ def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partitio
         "coordinator": group.broker or None,
         "generation": group.generation,
         **own,
-        "arrivals": [arrivals.as_json(known) for _, known in group.arrivals.standing(group.members)],
+        "arrivals": [
+            arrivals.as_json(known, group.members)
+            for stage in arrivals.Stage
+            for _, known in group.arrivals.standing(stage, group.members)
+        ],
         "rebalances": dict(sorted(group.causes.items())),
         "costs": {cause: cost.as_json() for cause, cost in sorted(group.rebalances.costs.items())},
         "joins": _phase(group.joins),

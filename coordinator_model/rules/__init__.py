@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
+from coordinator_model.groups.arrivals import Stage
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.group import GroupModel
@@ -57,32 +59,38 @@ CATALOGUE: Final[dict[str, Rule]] = {
 TIMER_RULES: Final = tuple(rule for rule in CATALOGUE.values() if isinstance(rule, TimerRule))
 EPOCH_TIMERS: Final = tuple(rule for rule in TIMER_RULES if issubclass(EpochGroup, rule.groups))
 
-_BY_MATTER: Final = {
-    (requests, plans, recurrences, arrivals): tuple(
-        rule
-        for rule in TIMER_RULES
-        if issubclass(ClassicGroupModel, rule.groups)
-        and (requests or rule.matter is not Matter.REQUEST)
-        and (plans or rule.matter is not Matter.PLAN)
-        and (recurrences or rule.matter is not Matter.RECURRENCE)
-        and (arrivals or rule.matter is not Matter.ARRIVAL)
-    )
-    for requests in (False, True)
-    for plans in (False, True)
-    for recurrences in (False, True)
-    for arrivals in (False, True)
+_OF_STAGE: Final = {
+    Stage.LOOKS: Matter.JOINS,
+    Stage.REACHES: Matter.REACHES,
+    Stage.JOINS: Matter.JOINS,
+    Stage.HOLDS: Matter.HOLDS,
+    Stage.BEGINS: Matter.BEGINS,
 }
+_OF_EPOCHS: Final = frozenset(Matter) - {*_OF_STAGE.values()} | {Matter.HOLDS}
 
 
 def timers_for(group: GroupModel[Any]) -> tuple[TimerRule, ...]:
     """Return the timer rules that can report anything about a group: less than half of them for a quiet one."""
+    matters = {_OF_STAGE[known.stage] for known in group.arrivals.clients.values()}
     if not isinstance(group, ClassicGroupModel):
-        return EPOCH_TIMERS
+        return _timers_of(EpochGroup, _OF_EPOCHS.union(matters))
     assignments, over = group.assignments, group.rebalances.over
-    recurrences = group.recurring.is_any or len(over) + 1 >= GENERATIONS or (bool(over) and over[-1].is_no_op)
-    requests = bool(group.open) or group.rebalances.is_joining  # in which a client may have hung up, and ask again
-    plans = bool(assignments.flaws or assignments.suspects)
-    return _BY_MATTER[requests, plans, recurrences, bool(group.arrivals.clients)]
+    if group.recurring.is_any or len(over) + 1 >= GENERATIONS or (over and over[-1].is_no_op):
+        matters.add(Matter.RECURRENCE)
+    if group.open or group.rebalances.is_joining:  # in which a client may have hung up, and ask again
+        matters.add(Matter.REQUEST)
+    if assignments.flaws or assignments.suspects:
+        matters.add(Matter.PLAN)
+    return _timers_of(ClassicGroupModel, frozenset(matters))
+
+
+@cache
+def _timers_of(type_: type[Any], matters: frozenset[Matter]) -> tuple[TimerRule, ...]:
+    return tuple(
+        rule
+        for rule in TIMER_RULES
+        if issubclass(type_, rule.groups) and (rule.matter is Matter.ANYTHING or rule.matter in matters)
+    )
 
 
 def _by_event() -> dict[type[Any], tuple[FrameRule, ...]]:

@@ -44,7 +44,7 @@ def _of_cost(group: Group) -> Severity:
 # ---------------------------------------------------------------------------------------------------- its coordinator
 
 
-@timer_rule("coordinator not reached", WARNING, CONFIRMED, CONFIG, matter=Matter.ARRIVAL, suppressed_by=("C-05", "C-13", "C-14"))
+@timer_rule("coordinator not reached", WARNING, CONFIRMED, CONFIG, matter=Matter.REACHES, suppressed_by=("C-05", "C-13", "C-14"))
 def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client is named the address of its coordinator, cannot reach it, and looks for it again and again. It reads nothing.
 
@@ -58,9 +58,7 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     False alarms: A broker that is away for longer, and was named still.
     """
     patience_us = group.settings.standstill_ms * 1_000
-    for subject, client in group.arrivals.standing(group.members):
-        if client.stage is not Stage.REACHES:
-            continue
+    for subject, client in group.arrivals.standing(Stage.REACHES, group.members):
         failed = group.facts.failed_connections(group.cluster, client.address, client.actor.address)
         fails = failed is not None and failed.last_us > client.since_us and failed.last_us - failed.first_us >= patience_us
         if not fails and not _looks_in_vain(client, patience_us):
@@ -101,7 +99,7 @@ def _connections(failed: FailedConnections | None) -> str:
 _MEND_NAME: Final = "Mend the name that the client subscribes to, or create the topic."
 
 
-@timer_rule("never asks to join", INFO, HEURISTIC, CONFIG, matter=Matter.ARRIVAL, suppressed_by=("C-14", "M-15"))
+@timer_rule("never asks to join", INFO, HEURISTIC, CONFIG, matter=Matter.REACHES, suppressed_by=("C-14", "M-15"))
 def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client looked for the group's coordinator, found it, and has not asked to join. If it is to consume, it reads nothing.
 
@@ -113,8 +111,8 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     False alarms: A client that has a group id and does not consume, such as one that reads the ends of partitions. A coordinator
         whose connections are not captured.
     """
-    for subject, client in group.arrivals.standing(group.members):
-        if client.stage is not Stage.REACHES or client.actor.connection not in group.connections:
+    for subject, client in group.arrivals.standing(Stage.REACHES, group.members):
+        if client.actor.connection not in group.connections:
             continue
 
         missing = group.facts.missing_topics(group.cluster, client.actor.named)
@@ -163,7 +161,7 @@ class _Idle(NamedTuple):
     WARNING,
     CONFIRMED,
     CONFIG,
-    matter=Matter.ARRIVAL,
+    matter=Matter.HOLDS,
     suppressed_by=("A-02", "A-06", "A-08", "E-13", "R-02", "R-14", "R-15", "R-18"),
 )
 def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
@@ -217,9 +215,11 @@ def _idle_members(group: Group) -> Iterator[_Idle]:
     newest = group.newest_generation
     if newest is None or newest.sync_done_us is None or newest.protocol not in EXCLUSIVE_ASSIGNORS - {"stream"}:
         return
-    for _, client in group.arrivals.standing(group.members):
+    if not any(_cause_of(group, topics, "") for topics in {known.topics for known in group.arrivals.clients.values()}):
+        return  # what Metadata answers do not show is asked once
+    for _, client in group.arrivals.standing(Stage.HOLDS, group.members):
         member = group.members.get(client.member_id)
-        if client.stage is Stage.HOLDS and member is not None and member.in_sync == newest.generation:
+        if member is not None and member.in_sync == newest.generation:
             yield _Idle(member, max(client.since_us, newest.sync_done_us), client.topics)
 
 
@@ -274,7 +274,7 @@ def _pattern_matches_nothing(group: EpochGroupData, pattern: str) -> _Cause | No
 # ---------------------------------------------------------------------------------------------------- where to begin
 
 
-@timer_rule("start position refused", WARNING, CERTAIN, CLIENT, matter=Matter.ARRIVAL, suppressed_by=("C-13", "O-10"))
+@timer_rule("start position refused", WARNING, CERTAIN, CLIENT, matter=Matter.BEGINS, suppressed_by=("C-13", "O-10"))
 def O_12(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A member has partitions, cannot read where the group stood in them, and does not begin to consume.
 
@@ -284,7 +284,7 @@ def O_12(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     Action: What to do depends on the error, and is said with each finding.
     False alarms: A client that does not need the offsets that it asks for.
     """
-    clients = [(subject, client) for subject, client in group.arrivals.standing(group.members) if client.stage is Stage.BEGINS]
+    clients = group.arrivals.standing(Stage.BEGINS, group.members)
     others = sum(1 for _ in group.present_members()) > len(clients)
     for subject, client in clients:
         refused = client.refusal

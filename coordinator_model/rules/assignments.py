@@ -347,8 +347,10 @@ def A_11(group: ClassicGroup) -> Iterator[Due]:
         again by then.
     """
     missing = group.assignments.unowned
+    if not missing or not _has_members(group):
+        return
     timeout_ms, _ = group.rebalance_timeout_ms()
-    if not missing or not timeout_ms or not _has_members(group):
+    if not timeout_ms:
         return
     since_us = min(since for _, _, since in missing)
     vanished = all(topic in group.assignments.shrunk for topic, _, _ in missing)

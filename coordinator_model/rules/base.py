@@ -192,7 +192,10 @@ class Matter(Enum):
 
     ANYTHING = auto()
     REQUEST = auto()  #: an open request, or a join phase
-    ARRIVAL = auto()  #: a client on its way to consuming
+    REACHES = auto()  #: a client that was named its coordinator
+    JOINS = auto()  #: a client that looks for its coordinator, or asks to join
+    HOLDS = auto()  #: a member without partitions; of groups with epochs, any
+    BEGINS = auto()  #: a member that reads where to begin
     PLAN = auto()  #: an assignment with errors, or a suspect
     RECURRENCE = auto()  #: something that happened more than once
 

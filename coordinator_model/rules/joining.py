@@ -84,7 +84,7 @@ _OTHER: Final = Cause(CLIENT, "Look the error up, and read that client's log.")
 _SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size"}
 
 
-@timer_rule("not let in", ERROR, CERTAIN, CLIENT, matter=Matter.ARRIVAL, suppressed_by=("C-10",))
+@timer_rule("not let in", ERROR, CERTAIN, CLIENT, matter=Matter.JOINS, suppressed_by=("C-10",))
 def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client cannot become a member. Its process may look healthy, and reads nothing.
 

@@ -112,11 +112,11 @@ def _died(group: ClassicGroupModel | EpochGroup) -> list[Gone]:
 
     All of them prove nothing: they may have lost the broker. Nor does one in a rebalance, in which its client may come back.
     """
-    if group.coordinator_changes.is_away or (isinstance(group, ClassicGroupModel) and any(group.waiting_joins())):
+    ended = [member for member in group.present_members() if member.disconnected_us]  # nearly nobody at each check
+    if not ended or group.coordinator_changes.is_away or (isinstance(group, ClassicGroupModel) and any(group.waiting_joins())):
         return []
-    present = list(group.present_members())
-    died = [(member, at_us) for member in present if (at_us := _died_us(group, member)) is not None]
-    return [_gone(group, member, at_us) for member, at_us in died] if len(died) < len(present) else []
+    died = [(member, at_us) for member in ended if (at_us := _died_us(group, member)) is not None]
+    return [_gone(group, member, at_us) for member, at_us in died] if len(died) < sum(1 for _ in group.present_members()) else []
 
 
 def _gone(group: ClassicGroupModel | EpochGroup, member: Any, died_us: int) -> Gone:

@@ -243,6 +243,8 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
 
 def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
     """Yield what becomes due for members that have nothing while several dead ones keep partitions until their sessions end."""
+    if sum(member.disconnected_us > 0 for member in group.present_members()) < _DEAD:
+        return  # as nearly always
     kept = [wait for wait in waits(group) if wait.kind == GONE and wait.holder.removed is None]
     if len(kept) < _DEAD:
         return

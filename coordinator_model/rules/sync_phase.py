@@ -39,9 +39,10 @@ class _Unsynced(NamedTuple):
 
 def _unsynced(group: ClassicGroup, newest: Generation) -> Iterator[_Unsynced]:
     """Yield the present and connected members of the newest generation that have not sent a SyncGroup for it."""
-    waiting, (known_ms, _) = unanswered(group), group.rebalance_timeout_ms()
-    for member in _owing_sync(group, newest):
-        if member.present:
+    owing = [member for member in _owing_sync(group, newest) if member.present]
+    if owing:
+        waiting, (known_ms, _) = unanswered(group), group.rebalance_timeout_ms()
+        for member in owing:
             alive = not member.disconnected_us or member.last_frame_us > member.disconnected_us
             if alive and member.parked_join not in group.open:
                 timeout_ms = max(known_ms, member.rebalance_timeout_ms or 0)

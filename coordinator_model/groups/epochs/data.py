@@ -5,6 +5,7 @@ This module imports no handler, so that all of them can use a group without an i
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 from msgspec import field
@@ -117,15 +118,20 @@ class EpochGroupData(Watched):
         shown = self.facts.release(self.cluster, broker)
         return max(self.release, shown) if is_coordinator(self, broker) else shown
 
+    @cached_property
+    def configured_session_ms(self) -> int:
+        """The brokers' session timeout for groups of this type, 0 if it is not known."""
+        return self.settings.session_timeout_ms(self.cluster, self.kind)
+
     def shortest_session_ms(self, member: EpochMember | None = None) -> int:
         """Return for how long the coordinator surely keeps a member, or any, that sends nothing. A classic member names its own time."""
         own_ms = None if member is None else member.session_timeout_ms
-        return own_ms or self.session_bounds.shortest_ms(self.settings, self.cluster, self.kind)
+        return own_ms or self.session_bounds.shortest_ms(self.configured_session_ms)
 
     def longest_session_ms(self, member: EpochMember | None = None) -> int:
         """Return after how long without a frame a member, or any, surely is none any more."""
         own_ms = 0 if member is None else member.session_timeout_ms or 0
-        return max(own_ms, self.session_bounds.longest_ms(self.settings, self.cluster, self.kind))
+        return max(own_ms, self.session_bounds.longest_ms(self.configured_session_ms))
 
     @property
     def generation(self) -> int | None:

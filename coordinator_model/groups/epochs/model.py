@@ -193,8 +193,10 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
     # ------------------------------------------------------------------------------------------------ time
 
     def session_end_us(self, member: EpochMember) -> int | None:
+        if not self._may_expire(member):
+            return None
         watched_us = self.coordinator_changes.watches_since_us(self, member)
-        if watched_us is None or not self._may_expire(member):
+        if watched_us is None:
             return None
         since_us = max(member.last_frame_us, member.accepted_us, watched_us, self.coverage.since_us)
         # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.

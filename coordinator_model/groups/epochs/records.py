@@ -22,7 +22,6 @@ from coordinator_model.groups.records import (
     Removed,
     from_topics,
 )
-from coordinator_model.settings import Settings
 from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import JOIN_GROUP
 
@@ -225,14 +224,12 @@ class SessionBounds(NamedTuple):
         most_ms = -(-silence_us // 1_000)
         return SessionBounds(self.least_ms, min(self.most_ms or most_ms, most_ms)) if most_ms >= self.least_ms else self
 
-    def shortest_ms(self, settings: Settings, cluster: str, kind: str) -> int:
-        """Return how long a member surely stays one without a heartbeat."""
-        configured_ms = settings.session_timeout_ms(cluster, kind)
+    def shortest_ms(self, configured_ms: int) -> int:
+        """Return how long a member surely stays one without a heartbeat; ``configured_ms`` is 0 if it is not known."""
         if configured_ms:
             return configured_ms
         return self.least_ms if 0 < self.most_ms < DEFAULT_MS else max(DEFAULT_MS, self.least_ms)
 
-    def longest_ms(self, settings: Settings, cluster: str, kind: str) -> int:
-        """Return after how long without a heartbeat a member surely is none any more."""
-        configured_ms = settings.session_timeout_ms(cluster, kind)
+    def longest_ms(self, configured_ms: int) -> int:
+        """Return after how long without a heartbeat a member surely is none any more; ``configured_ms`` is 0 if it is not known."""
         return configured_ms or self.most_ms or max(LONGEST_MS, self.least_ms)
