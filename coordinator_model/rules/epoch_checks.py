@@ -30,6 +30,7 @@ from coordinator_model.groups.successors import CameBackDead
 from coordinator_model.rules.base import Breach, captured, sender_text, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.rules.epochs import end_text
+from coordinator_model.rules.progress import stuck_text
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
 from coordinator_model.wording import a_or_an, begin, clock, counted, plural, seconds
@@ -208,7 +209,7 @@ def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
     return Breach.of_sender(
         exchange,
         f"{begin(static)} {client_text(exchange.actor)}, went away from group {group.name} without leaving and came back "
-        f"{len(times)} times since {clock(times[0])}: {_each_death(group, dead)}.",
+        f"{len(times)} times since {clock(times[0])}: {_each_death(group, dead)}.{stuck_text(group, client_text(exchange.actor))}",
         f"member {back.dead.id} ended without leaving, and the same {back.known_by} joined under a new member id; {len(times)} times in "
         f"{seconds(times[-1] - times[0])}",
         epoch_exchange_evidence(exchange),

@@ -235,9 +235,8 @@ class ClassicRebalances(Recorder):
         if self.current is not None:
             self.current.note_gone(member.id, at_us)
         stopped_us = _stopped_us(member, why, at_us)
-        if why != Removed.REPLACED:
-            held = self.held.get(identity.holder, {}) if self.held_known else None
-            note_departure(group, member, why, stopped_us=stopped_us, known_us=at_us, held=held)
+        held = self.held.get(identity.holder, {}) if self.held_known else None
+        note_departure(group, member, why, stopped_us=stopped_us, known_us=at_us, held=held)
         if identity.holder in self.held:
             self.gone_us.setdefault(identity.holder, stopped_us)
         progress = self.current.members.get(member.id) if self.current is not None else None

@@ -239,15 +239,11 @@ class EpochRebalances(Recorder):
             for other in others:
                 taken |= other.holds & held
             self._release(held - taken, identity.holder, stopped_us, at_us)
-        if why not in {Removed.REPLACED, Removed.AWAY}:
+        if why != Removed.AWAY:
             was_member_us = stopped_us - member.joins[-1] if member.joins else 0
             named = by_topic((group.topic_text(topic), number) for topic, number in held)
-            group.usual.went(
-                Gone.of(member, Removed(why), stopped_us=stopped_us, known_us=at_us, was_member_us=was_member_us, held=named),
-                len(others),
-                group.settings.usual_ms * 1_000,
-                group.committed_offsets.offset_of,
-            )
+            gone = Gone.of(member, Removed(why), stopped_us=stopped_us, known_us=at_us, was_member_us=was_member_us, held=named)
+            _note_departure(group, gone, len(others), held)
         was_gone = self.gone.pop(member.id, None)
         self.joiners.pop(member.id, None)
         progress = self.current.members.pop(member.id, None) if self.current is not None else None
@@ -460,3 +456,18 @@ def _idle_since_us(current: Rebalance, but: str, otherwise_us: int) -> int:
     """Return since when another member holds nothing in this rebalance."""
     stopped = (one.stopped_us for id_, one in current.members.items() if one.stopped_us and id_ != but)
     return max(current.began_us, min(stopped, default=otherwise_us))
+
+
+def _note_departure(group: Watched, gone: Gone, left: int, held: Partitions) -> None:
+    """Note a member that went, with what it held by topic id."""
+    ids = {group.topic_text(topic): topic for topic, _ in held}
+
+    def offset_of(topic: str, number: int) -> int | None:
+        """Return where the group stands: commits name a topic, or its id from v10 on."""
+        by_name = group.committed_offsets.offset_of(topic, number)
+        return group.committed_offsets.offset_of(ids[topic], number) if by_name is None else by_name
+
+    if gone.why == Removed.REPLACED:
+        group.usual.note_stuck(gone, offset_of)
+    else:
+        group.usual.went(gone, left, group.settings.usual_ms * 1_000, offset_of)

@@ -149,6 +149,42 @@ def test_M_13_fires_for_a_static_member_whose_successors_die_too() -> None:
     assert finding.summary.startswith("Instance i, client pod-3 at 10.0.0.1, went away")
 
 
+@pytest.mark.parametrize("version", [9, 10])
+@pytest.mark.parametrize(("instance_id", "times"), [(None, 3), ("i", 4)])
+def test_M_13_names_the_record_at_which_a_member_with_epochs_dies_each_time(
+    version: int, instance_id: str | None, times: int
+) -> None:
+    """A dynamic member gets the partition when the session of the one that died is over, a static one at once."""
+    talk = Epochs(group_consumer_session_timeout_ms=6_000)
+    stays = talk.member("stays")
+    talk.joins(stays, 2, foo(0))
+    talk.commits(stays, version=version, number=1)
+    for number in range(5):
+        client = talk.member("worker", instance_id)
+        client.host, client.member_id = "10.0.0.2", f"worker-{number}"
+        epoch = stays.generation + 1
+        talk.joins(client, epoch, {} if instance_id is None else foo(1))
+        talk.beats(stays, epoch)
+        talk.live([client, stays], 10)
+        if instance_id is None:
+            talk.beats(client, epoch, foo(1))
+            talk.beats(client, epoch, owned=foo(1))
+        talk.close(client)
+        talk.wait(2_000)
+        talk.commits(stays, version=version, number=0)
+    finding = talk.the("M-13")
+    assert finding.summary.endswith(
+        f"Each of the last {times} times it held foo-1, whose offset stays at 5: most likely it cannot process the record there."
+    )
+
+
+def test_M_13_names_no_record_if_the_offset_moves_between_the_deaths_of_a_member_with_epochs() -> None:
+    talk = Epochs(group_consumer_session_timeout_ms=6_000)
+    stays = group_of_one(talk)
+    lives(talk, stays, 8)
+    assert "whose offset stays" not in talk.the("M-13").summary
+
+
 def test_M_13_fires_for_a_share_group_and_speaks_of_what_stays_locked() -> None:
     talk = Shares()
     stays = talk.member("stays")
