@@ -109,8 +109,10 @@ class Coordinator:
         self._current_offset, self._current_findings = offset, found
         if kind is Kind.GAP:
             self._gap(record, found)
-        elif at_us > self.now_us:
+        elif at_us > self.now_us + BLIND_US:
             self._reach(at_us, found)
+        elif at_us > self.now_us:
+            self._move_clock(at_us, found)
         elif at_us < self.now_us - self._late_us and record.api_key in FOLLOWED:
             found.extend(self._own.out_of_order(record, self.now_us))
         if kind is _REQUEST or kind is _RESPONSE:
@@ -317,7 +319,8 @@ class Coordinator:
 
     def _frame(self, record: MirrorRecord, found: list[Finding]) -> None:
         api_key = record.api_key
-        self._facts.step_us = max(self._facts.step_us, record.step_us)
+        if record.step_us:
+            self._facts.step_us = max(self._facts.step_us, record.step_us)
         is_request = record.kind is _REQUEST
         if self._disconnections and not is_request:
             note_answer(self._disconnections, record.cluster, record.broker, record.at_us)

@@ -230,7 +230,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         return member.last_frame_us
 
     def present_members(self) -> Iterator[M]:
-        return (member for member in self.members.values() if member.present)
+        return (member for member in self.members.values() if member.removed is None and member.proven_us is not None)
 
     def forget_some(self) -> bool:
         """Forget those whose removal is longest ago, if many were removed; return True if any was forgotten."""
@@ -413,6 +413,10 @@ class GroupModel(Group[M]):
         """Return when the session of this member has certainly expired without a further frame, None while it cannot expire."""
         raise NotImplementedError
 
+    def certainly_lasts(self, member: M, at_us: int) -> bool:  # noqa: ARG002
+        """Return True if the session of this member cannot end before; cheaper to ask than :meth:`session_end_us`."""
+        return False
+
     def sessions_ms(self) -> dict[str, int]:
         """Return member id → session timeout, at least, of the members that have not asked to leave."""
         raise NotImplementedError
@@ -444,6 +448,8 @@ class GroupModel(Group[M]):
             if member.id in awaiting:
                 coming.append(now_us + _SOON_US)  # its response does not schedule a check
                 continue
+            if self.certainly_lasts(member, now_us + _STEADY_US):
+                continue  # the group is looked at before
             end_us = self.session_end_us(member)
             if end_us is not None and end_us <= now_us:
                 yield end_us, self.end_session(member, end_us)

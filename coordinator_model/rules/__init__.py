@@ -71,7 +71,7 @@ _OF_EPOCHS: Final = frozenset(Matter) - {*_OF_STAGE.values()} | {Matter.HOLDS}
 
 def timers_for(group: GroupModel[Any]) -> tuple[TimerRule, ...]:
     """Return the timer rules that can report anything about a group: less than half of them for a quiet one."""
-    matters = {_OF_STAGE[known.stage] for known in group.arrivals.clients.values()}
+    matters = {_OF_STAGE[stage] for stage in {known.stage for known in group.arrivals.clients.values()}}
     if not isinstance(group, ClassicGroupModel):
         return _timers_of(EpochGroup, _OF_EPOCHS.union(matters))
     assignments, over = group.assignments, group.rebalances.over

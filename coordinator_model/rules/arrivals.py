@@ -206,11 +206,11 @@ def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
 def _idle_members(group: Group) -> Iterator[_Idle]:
     """Yield the members without partitions, once nothing is under way that could give them any."""
     if isinstance(group, EpochGroupData):
-        if group.kind != CONSUMER or any(member.pending or member.epoch != group.epoch for member in group.present_members()):
+        empty = [member for member in group.present_members() if member.empty_since_us and not member.classic]
+        if not empty or group.kind != CONSUMER or any(one.pending or one.epoch != group.epoch for one in group.present_members()):
             return
-        for idle in group.present_members():
-            if idle.empty_since_us and not idle.classic:
-                yield _Idle(idle, idle.empty_since_us, idle.topics or (), idle.pattern or "")
+        for idle in empty:
+            yield _Idle(idle, idle.empty_since_us, idle.topics or (), idle.pattern or "")
         return
     newest = group.newest_generation
     if newest is None or newest.sync_done_us is None or newest.protocol not in EXCLUSIVE_ASSIGNORS - {"stream"}:

@@ -272,9 +272,10 @@ def E_22(group: EpochGroupData) -> Iterator[Due]:
     Action: Move the clients named to group.protocol=consumer.
     False alarms: Clients that cannot be upgraded.
     """
+    if not group.mixed_since_us:
+        return
     left = [member for member in group.present_members() if member.classic]
-    others = any(not member.classic for member in group.present_members())
-    if not group.mixed_since_us or not left or not others:
+    if not left or all(member.classic for member in group.present_members()):
         return
 
     def describe() -> Breach:

@@ -141,8 +141,8 @@ def R_21(group: EpochGroupData) -> Iterator[Due]:
         (__share_group_state).
     False alarms: Topics that are made later on purpose.
     """
-    members = list(group.present_members())
-    if group.kind != SHARE or not members or any(not member.empty_since_us or not member.topics for member in members):
+    members = list(group.present_members()) if group.kind == SHARE else []
+    if not members or any(not member.empty_since_us or not member.topics for member in members):
         return
     since_us = max(member.empty_since_us for member in members)
 

@@ -203,6 +203,9 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         timeout_ms = self.shortest_session_ms(member) if member.removed == Removed.AWAY else self.longest_session_ms(member)
         return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.clock_skew_us
 
+    def certainly_lasts(self, member: EpochMember, at_us: int) -> bool:
+        return member.last_frame_us + self.shortest_session_ms(member) * 1_000 >= at_us
+
     def session_expired(self, member_id: str, at_us: int) -> tuple[Event, ...]:
         member = self.members.get(member_id)
         if member is None or not member.present or member.last_frame_us >= at_us:
