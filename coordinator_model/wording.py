@@ -62,3 +62,13 @@ def some(names: Sequence[str], at_most: int, between: str = ", ", last: str = " 
     """Return ``a, b, c and 4 more``: the first names, and how many are left."""
     left = len(names) - at_most
     return between.join(names[:at_most]) + (f"{last}{left} more" if left > 0 else "")
+
+
+def cost_so_far(member_us: int, partitions: int = 0) -> str:
+    """Return `` Cost so far: 3 partitions that nobody reads, 60.0 member-seconds.``, to stand behind a sentence.
+
+    :param member_us: for how long members did not consume, together.
+    :param partitions: that nobody reads; 0 if there are none, or if they are not known.
+    """
+    unread = f"{counted(partitions, 'partition')} that nobody reads, " if partitions else ""
+    return f" Cost so far: {unread}{max(0, member_us) / 1_000_000:.1f} member-seconds."

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.cluster_facts import FailedConnections
 from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame, Severity
 from coordinator_model.groups.arrivals import RUN_US, Arrival, Refusal, Stage
 from coordinator_model.groups.classic.assignment_checks import EXCLUSIVE_ASSIGNORS
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import CONSUMER
+from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import Member
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, captured, the_client, timer_rule, who
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import NOT_COORDINATOR, UNSTABLE_OFFSET_COMMIT
-from coordinator_model.wording import begin, clock, counted, seconds, some
+from coordinator_model.wording import begin, clock, cost_so_far, counted, seconds, some
 
 _LOOKUPS: Final = 5
 _ON_CONNECTION: Final = 3  #: by which one process is known, however often others of its name are started
@@ -65,7 +67,9 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
             continue
         last_us = max(client.last_us, failed.last_us if failed is not None and fails else 0)
 
-        def describe(subject: str = subject, client: Arrival = client, failed: FailedConnections | None = failed) -> Breach:
+        def describe(
+            subject: str = subject, client: Arrival = client, failed: FailedConnections | None = failed, last_us: int = last_us
+        ) -> Breach:
             times = "once" if client.lookups == 1 else f"{client.lookups} times"
             there = counted(sum(1 for _ in group.present_members()), "member")
             others = f" {there} of the group reach theirs." if any(group.present_members()) else " Nobody consumes in this group."
@@ -73,7 +77,7 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
                 subject,
                 f"{begin(the_client(client.actor))} cannot reach the coordinator of group {group.name}: it was named {client.address} "
                 f"{times} since {clock(client.since_us)}, and asked nothing there.{_connections(failed)}{others}"
-                f"",
+                f"{cost_so_far(last_us - client.since_us)}",
                 f"{counted(client.lookups, 'FindCoordinator answer')} naming {client.address}, and no request to join",
                 captured(client.frame),
                 actor=client.actor,
@@ -123,7 +127,7 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
                 subject,
                 f"{begin(the_client(client.actor))} was named the coordinator {client.address} of group {group.name} at "
                 f"{clock(client.since_us)} and has not asked to join for {seconds(_NEVER_JOINS_US)}, though its connection is open: it "
-                f"reads nothing.{asks}",
+                f"reads nothing.{asks}{cost_so_far(_NEVER_JOINS_US)}",
                 "no request of this client in the group but FindCoordinator",
                 captured(client.frame),
                 actor=client.actor,
@@ -185,13 +189,17 @@ def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
             by_cause.setdefault(cause, []).append(idle)
     for cause, members in by_cause.items():
         since_us = max(idle.since_us for idle in members)
+        due_us = since_us + group.settings.standstill_ms * 1_000
 
-        def describe(cause: _Cause = cause, members: list[_Idle] = members, since_us: int = since_us) -> Breach:
+        def describe(
+            cause: _Cause = cause, members: list[_Idle] = members, since_us: int = since_us, due_us: int = due_us
+        ) -> Breach:
             named = some([who(idle.member) for idle in members], _NAMED, " and ")
             have = "has" if len(members) == 1 else "have"
+            cost = "" if cause.severity is INFO else cost_so_far(sum(due_us - idle.since_us for idle in members))
             return Breach(
                 cause.subject,
-                f"{begin(named)} of group {group.name} {have} had no partitions since {clock(since_us)}: {cause.text}",
+                f"{begin(named)} of group {group.name} {have} had no partitions since {clock(since_us)}: {cause.text}{cost}",
                 f"{counted(len(members), 'member')} without partitions in a settled group",
                 (),
                 generation=group.generation,
@@ -200,7 +208,7 @@ def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
                 **about_one([idle.member for idle in members]),
             )
 
-        yield Due(since_us + group.settings.standstill_ms * 1_000, cause.subject, cause.severity, describe)
+        yield Due(due_us, cause.subject, cause.severity, describe)
 
 
 def _idle_members(group: Group) -> Iterator[_Idle]:
@@ -275,7 +283,7 @@ def _pattern_matches_nothing(group: EpochGroupData, pattern: str) -> _Cause | No
 
 
 @timer_rule("start position refused", WARNING, CERTAIN, CLIENT, matter=Matter.BEGINS, suppressed_by=("C-13", "O-10"))
-def O_12(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
+def O_12(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
     """A member has partitions, cannot read where the group stood in them, and does not begin to consume.
 
     Condition: A member's OffsetFetch was refused at least three times over 10 s and not answered since; or it was refused, and not
@@ -293,8 +301,9 @@ def O_12(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         repeated = refused.times >= _REPEATED and refused.last_us - refused.first_us >= _READ_US
         at_us = refused.last_us if repeated else refused.last_us + _READ_US
 
-        def describe(subject: str = subject, client: Arrival = client, refused: Refusal = refused) -> Breach:
-            member = group.members[client.member_id]
+        def describe(subject: str = subject, client: Arrival = client, refused: Refusal = refused, at_us: int = at_us) -> Breach:
+            member: Any = group.members[client.member_id]
+            held = sum(len(list(numbers)) for numbers in (group.held_by(member) or {}).values())
             times = (
                 f"{refused.times} times since {clock(refused.first_us)}" if refused.times > 1 else f"at {clock(refused.first_us)}"
             )
@@ -303,7 +312,7 @@ def O_12(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
             return Breach.of_member(
                 member,
                 f"{begin(who(member))} of group {group.name} cannot read where to begin: its OffsetFetch was answered {name} "
-                f"{times}. {why}",
+                f"{times}. {why}{cost_so_far(at_us - refused.first_us, held)}",
                 f"{counted(refused.times, 'OffsetFetch', 'OffsetFetches')} answered {name}, and no success since",
                 refused.frames,
                 subject=subject,

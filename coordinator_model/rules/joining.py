@@ -32,7 +32,7 @@ from coordinator_model.wire.constants import (
     UNSUPPORTED_ASSIGNOR,
     UNSUPPORTED_VERSION,
 )
-from coordinator_model.wording import a_or_an, begin, clock, plural, seconds
+from coordinator_model.wording import a_or_an, begin, clock, cost_so_far, plural, seconds
 
 _REPEATED: Final = 3
 _LASTS_US: Final = 3_000_000  #: for which refusals are repeated, or the holder of an instance id sends nothing
@@ -191,7 +191,8 @@ def _breach(
         asked = f"for the coordinator ({a_or_an(api)})"
     return Breach(
         subject,
-        f"{member} cannot join group {group.name}: {what} with {name}{words}. {_why(group, client, refused, holder)}",
+        f"{member} cannot join group {group.name}: {what} with {name}{words}. {_why(group, client, refused, holder)}"
+        f"{cost_so_far(refused.last_us - refused.first_us) if refused.times > 1 else ''}",
         f"{refused.times} {plural(refused.times, 'request')} {asked} answered {name}{lasts}, and none accepted since",
         refused.frames,
         actor=client.actor,

@@ -22,7 +22,7 @@ from coordinator_model.groups.usual import ADOPTED_US, Gone
 from coordinator_model.rules.base import Breach, Due, timer_rule, whom
 from coordinator_model.rules.departures import closes_without_leaving
 from coordinator_model.rules.sessions import dead_since
-from coordinator_model.wording import clock, counted, plural, seconds, some
+from coordinator_model.wording import clock, cost_so_far, counted, plural, seconds, some
 
 _NAMED: Final = 3
 _CERTAIN_US: Final = 10_000_000
@@ -221,6 +221,7 @@ def _breach(group: ClassicGroupModel | EpochGroup, short: _Shortfall, at_us: int
         "; and ",
     )
     first_us = min(one.stopped_us for one in short.gone)
+    cost = cost_so_far(sum(at_us - short.ways[one.member_id].since_us for one in short.gone))
     begin = (
         f"Group {group.name} has {counted(short.left, 'member')} instead of {short.number} since {clock(first_us)}"
         if short.left
@@ -231,7 +232,7 @@ def _breach(group: ClassicGroupModel | EpochGroup, short: _Shortfall, at_us: int
     return Breach(
         "",
         f"{begin}: {names}. Nobody took {plural(count, 'its', 'their')} place for {seconds(at_us - last.stopped_us)}."
-        f"{_what_became(group, short.gone)}{f' Unless they ended all at once, broker {group.broker} is gone.' if together else ''}",
+        f"{_what_became(group, short.gone)}{cost}{f' Unless they ended all at once, broker {group.broker} is gone.' if together else ''}",
         f"{counted(count, 'member')} missing, {short.left} {plural(short.left, 'is', 'are')} left",
         (),
         actor=one and one.actor,

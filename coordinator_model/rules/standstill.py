@@ -20,7 +20,7 @@ from coordinator_model.rules.departures import how_it_went
 from coordinator_model.rules.held_back import WHEN_HELD_BACK, held_back
 from coordinator_model.rules.join_phase import RESTART_THE_BROKER, awaited_members, processed_since
 from coordinator_model.wire.constants import JOIN_GROUP
-from coordinator_model.wording import a_or_an, clock, counted, seconds, some
+from coordinator_model.wording import a_or_an, clock, cost_so_far, counted, seconds, some
 
 _NAMED = 3
 _ASKS_AGAIN_US = 5_000_000  #: a client whose connection ended asks again sooner, if it lives
@@ -233,7 +233,8 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
         awaited = find(since_us + lasted_us)
         return Breach(
             "",
-            f"Group {group.name} stands still: since {clock(since_us)}, {seconds(lasted_us)}, {hold} for {awaited.words}.",
+            f"Group {group.name} stands still: since {clock(since_us)}, {seconds(lasted_us)}, {hold} for {awaited.words}."
+            f"{cost_so_far(sum(since_us + lasted_us - one.since_us for one in idle))}",
             f"{count} unanswered {'request' if count == 1 else 'requests'} of members that own nothing, for {seconds(lasted_us)}",
             (min(idle, key=lambda one: one.since_us).frame,),
             generation=group.generation,

@@ -308,7 +308,7 @@ def test_A_15_warns_of_a_pattern_that_matches_no_whole_name() -> None:
     assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.CONFIG)
     assert "member b-id" in finding.summary
     assert "no name of a topic matches its pattern ^orders- as a whole" in finding.summary
-    assert "orders-eu and orders-us match only in part" in finding.summary
+    assert "orders-eu and orders-us match only in part. Cost so far: 40.0 member-seconds." in finding.summary
     assert "^orders-.*" in finding.action
     assert talk.rules() == ["A-15"]
 
@@ -398,6 +398,7 @@ def test_O_12_fires_while_an_open_transaction_hides_where_a_group_stands(talk: C
     assert (finding.severity, finding.client_id) == (Severity.ERROR, "a")
     assert "its OffsetFetch was answered UNSTABLE_OFFSET_COMMIT 12 times since" in finding.summary
     assert "producer enricher-tx of client producer" in finding.summary
+    assert "Cost so far: 1 partition that nobody reads, " in finding.summary
     assert "kafka-transactions.sh abort" in finding.action
     talk.fetch_offsets(a, {0: 7})
     talk.settle()
