@@ -11,8 +11,8 @@ import typer
 
 from coordinator_model.wire.record import pack_envelope
 from coordinator_model.wire.recording import MAGIC
-from streaming.commands.capture_files import STDIN, ReplayError, progress_of, source_of
-from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.capture_files import ReplayError, progress_of, source_of
+from streaming.commands.capture_options import STDIN, BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of, notes_of_capture
 from streaming.commands.output import fail, stderr
 from streaming.mirror.anonymised import Anonymiser

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from coordinator_model.wire.recording import MAGIC
+from streaming.commands.capture_options import STDIN
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import is_capture
 from streaming.mirror.pcap.files import CaptureError, Source, is_packets, opened, packets
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-STDIN: Final = "-"
 FIRST_BYTES: Final = len(MAGIC)
 """Bytes that show what a file holds."""
 

@@ -12,6 +12,9 @@ from streaming.mirror.pcap.tls.key_log import KeyLog
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+STDIN: Final = "-"
+"""In the place of a file."""
+
 KeyLogFile = Annotated[
     Path | None,
     typer.Option(

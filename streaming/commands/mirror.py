@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coordinator_model.wire.record import HEADER_NAME
-from streaming.commands.capture_files import STDIN, ReplayError, called, files_of, progress_of, source_of
-from streaming.commands.capture_options import BrokerPorts, HoldBack, KeyLogFile, key_log_of
+from streaming.commands.capture_files import ReplayError, called, files_of, progress_of, source_of
+from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours
@@ -37,8 +37,9 @@ from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic, topic_par
 from streaming.kafka.topics import PARTITIONS
 from streaming.kafka.watermarks import bounds_of
 from streaming.mirror import DEFAULT_TOPIC
+from streaming.mirror.broker_log import HELD_BACK_US
 from streaming.mirror.broker_log.follow import FollowedFile, follow
-from streaming.mirror.broker_log.reader import HELD_AT_LEAST, HELD_BACK_US, RequestLogReader
+from streaming.mirror.broker_log.reader import HELD_AT_LEAST, RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured
 from streaming.mirror.conversation import FRAME_CAP

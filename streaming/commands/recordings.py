@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streaming.commands.capture_files import FIRST_BYTES, STDIN, source_of
+from streaming.commands.capture_files import FIRST_BYTES, source_of
+from streaming.commands.capture_options import STDIN
 from streaming.commands.output import stderr
 from streaming.commands.replay import ReplaySession
 from streaming.gc_tuning import collected_seldom

@@ -23,7 +23,6 @@ from coordinator_model.settings import Settings
 from coordinator_model.wording import counted
 from streaming.commands.capture_files import (
     FIRST_BYTES,
-    STDIN,
     ReplayError,
     called,
     files_of,
@@ -31,7 +30,7 @@ from streaming.commands.capture_files import (
     progress_of,
     source_of,
 )
-from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.capture_options import STDIN, BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_json, stderr, stdout
 from streaming.engine.engine import Engine

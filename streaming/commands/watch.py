@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from coordinator_model.settings import Settings
-from streaming.commands.capture_files import STDIN
-from streaming.commands.capture_options import BrokerPorts, HoldBack, KeyLogFile, key_log_of
+from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, KeyLogFile, key_log_of
 from streaming.commands.kafka_options import PropertiesOption
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_error, say, stderr, stdout
 from streaming.commands.stopping import stop_signals
@@ -25,7 +24,7 @@ from streaming.engine.results import Outputs
 from streaming.errors import SetupError
 from streaming.gc_tuning import keep_collections_short
 from streaming.mirror import DEFAULT_TOPIC
-from streaming.mirror.broker_log.reader import HELD_BACK_US
+from streaming.mirror.broker_log import HELD_BACK_US
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.pcap.files import CaptureError, opened
 from streaming.mirror.pcap.packet_socket import ANY, InterfaceGoneError
@@ -35,7 +34,6 @@ from streaming.terminal.keyboard import Keyboard
 from streaming.terminal.live_view import LiveView
 from streaming.terminal.showing import show
 from streaming.watch.lines import json_lines
-from streaming.watch.logged import RequestLogs
 from streaming.watch.packets import Interfaces, Pipe
 from streaming.watch.said import Said
 from streaming.watch.saved import SavedRecords
@@ -155,6 +153,8 @@ def watch(
 
             source = TapInput(list(map(Listener.parse, listen)), cluster=cluster, tell=said.say)
         elif request_log:
+            from streaming.watch.logged import RequestLogs  # noqa: PLC0415 - what reads logs is large
+
             source = RequestLogs(request_log, held_back_s=hold_back, cluster=cluster)
         elif bootstrap_server:
             source = _topic(

@@ -9,8 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, SecretStr
 
 
@@ -86,6 +84,14 @@ def plain_key(file: Path, password: str | None) -> str:
 
     :raises ValueError: when the file is not a private key, or the password does not decrypt it.
     """
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - 6 MiB, and most configurations name no key
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        load_pem_private_key,
+    )
+
     written = _text_of(file).encode()
     if b"PRIVATE KEY-----" not in written:
         raise ValueError(f"{file} holds no private key in PEM (a block that begins with -----BEGIN PRIVATE KEY-----)")

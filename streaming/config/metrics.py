@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
+from streaming.config.address import parse_address
 from streaming.config.base import Section
 from streaming.config.patterns import Pattern
 
 DEFAULT_LISTEN: Final = "127.0.0.1:19930"
 """A port outside the ranges that Prometheus' registry of exporter ports assigns (9100 to 9999, and later ones)."""
-
-_ADDRESS: Final = re.compile(r"(?P<host>[^:\[\]\s]+|\[[0-9a-fA-F:.%]+\]):(?P<port>\d{1,5})")
-
-
-class Address(NamedTuple):
-    host: str
-    port: int  #: 0 for any free port
-
-
-def parse_address(text: str) -> Address:
-    """Parse ``host:port``; an IPv6 address is in brackets.
-
-    :raises ValueError: when the text is not such an address.
-    """
-    found = _ADDRESS.fullmatch(text)
-    if found is None or int(found["port"]) > 65_535:
-        raise ValueError(f"the address must be host:port, such as {DEFAULT_LISTEN}, 0.0.0.0:19930 or [::1]:19930")
-    return Address(found["host"].strip("[]"), int(found["port"]))
 
 
 def _address(text: str) -> str:

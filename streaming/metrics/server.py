@@ -12,7 +12,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import ProcessCollector, make_wsgi_app
 
-from streaming.config.metrics import parse_address
+from streaming.config.address import parse_address
 from streaming.errors import SetupError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from streaming.config.metrics import Address
+    from streaming.config.address import Address
 
 
 class Probes(NamedTuple):

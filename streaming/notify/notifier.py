@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from streaming.config.notify import FindingFilter
 from streaming.errors import SetupError
 from streaming.notify.alertmanager import AlertmanagerChannel
-from streaming.notify.digest import DigestChannel, weekly
 from streaming.notify.dispatcher import Dispatcher
 from streaming.notify.notification import Links, ObservedFinding, UnreadableFindingError, on_one_line
 from streaming.notify.outbox import Outbox, Policy
@@ -64,6 +63,8 @@ def receivers(config: MonitorConfig, watchdog: Watchdog) -> list[Receiver]:
     for name, heartbeat in notify.heartbeat.items():
         found.append(Receiver(HeartbeatChannel(name, heartbeat, cluster=cluster, watchdog=watchdog), None))
     for name, digest in notify.digest.items():
+        from streaming.notify.digest import DigestChannel, weekly  # noqa: PLC0415 - what makes reports, which few ask for
+
         sends = DigestChannel(name, digest, cluster=cluster, page_url=notify.page_url, read=weekly(config, digest))
         found.append(Receiver(sends, None))
     if not found and config.traces.endpoint is None:

@@ -9,7 +9,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from streaming.config.metrics import Address, parse_address
+from streaming.config.address import Address, parse_address
 from streaming.errors import SetupError
 from streaming.web.server import Page, Server
 

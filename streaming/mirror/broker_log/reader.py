@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.wire.constants import API_VERSIONS, COMMITS, HEARTBEAT
 from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, expired, pack_loss, tick, topics
 from coordinator_model.wording import counted
+from streaming.mirror.broker_log import HELD_BACK_US
 from streaming.mirror.broker_log.connections import BrokerRestarts, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
 from streaming.mirror.broker_log.request_line import LogEntry, Logged, LoggedTopics, RequestLines, SetBack, Unread
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
     from streaming.mirror.broker_log.history import CoordinatorHistory
     from streaming.mirror.pcap.files import Source
-
-HELD_BACK_US: Final = 330_000_000
-"""A little more than a JoinGroup waits with Java's default ``max.poll.interval.ms`` of five minutes."""
 
 _WAITS_AT_MOST_US: Final = 300_000_000
 HELD_AT_LEAST: Final = 200_000

@@ -10,7 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 
-from streaming.config.metrics import Address, Metrics, parse_address
+from streaming.config.address import Address, parse_address
+from streaming.config.metrics import Metrics
 from streaming.errors import SetupError
 from streaming.metrics.collector import Collector
 from streaming.metrics.metrics_state import MetricsState
