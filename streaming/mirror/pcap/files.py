@@ -1,8 +1,7 @@
 """Packets out of capture files: pcap and pcapng, plain or compressed, from a file or while they are being written.
 
-The containers' layouts are dpkt's. Its readers are not used, because three things that matter here get lost in them: a packet's
-original length (what the snap length has cut off), all interfaces of a pcapng file but the first, and whether a file ends in the
-middle of a packet. They also take any length that a damaged file claims for true.
+A packet's original length (what the snap length has cut off), all interfaces of a pcapng file, and whether a file ends in the middle of a
+packet are kept. No length that a damaged file claims is taken for true.
 
 A stream that is being written (``tcpdump -U -w -``) must not be read in full chunks, or the newest packets wait for the next. So packets
 are given in lists, each of what was there when the file was read on.
@@ -16,8 +15,6 @@ import lzma
 import struct
 import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-import dpkt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,9 +62,31 @@ _PACKED: Final = (
 
 _DECOMPRESSION_ERRORS: Final = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
 
-_PCAPNG: Final = struct.pack("<I", dpkt.pcapng.PCAPNG_BT_SHB)  # reads the same in both byte orders
+
+class _PcapForm(NamedTuple):
+    order: str
+    nanoseconds: bool
+    packet_header: int  #: bytes
+
+
+_PCAP_FORMS: Final = {
+    number.to_bytes(4, order): _PcapForm("<" if order == "little" else ">", nanoseconds, size)
+    for number, nanoseconds, size in ((0xA1B2C3D4, False, 16), (0xA1B23C4D, True, 16), (0xA1B2CD34, False, 24))
+    for order in ("big", "little")
+}
+"""By how a pcap file begins; the last is that of Alexey Kuznetzov's patched libpcap."""
+
+_FILE_HEADER: Final = 24
+
+_PCAPNG: Final = b"\x0a\x0d\x0d\x0a"  # reads the same in both byte orders
+# Types of pcapng blocks, and codes of an interface's options.
+_SECTION_HEADER: Final = int.from_bytes(_PCAPNG, "big")
+_INTERFACE: Final = 1
+_OBSOLETE_PACKET: Final = 2
 _SIMPLE_PACKET: Final = 3
+_ENHANCED_PACKET: Final = 6
 _SECRETS: Final = 10
+_END_OF_OPTIONS, _RESOLUTION, _OFFSET = 0, 9, 14
 _TLS_KEY_LOG: Final = 0x544C534B
 _MICROSECONDS: Final = 1_000_000
 
@@ -136,7 +155,7 @@ class Source:
 
 def is_packets(magic: bytes) -> bool:
     """Whether a file that begins so (four bytes) is a pcap or pcapng file."""
-    return magic == _PCAPNG or _pcap_magic(magic) is not None
+    return magic == _PCAPNG or magic in _PCAP_FORMS
 
 
 def packets(
@@ -153,27 +172,12 @@ def packets(
         raise CaptureError("is empty")
     if magic == _PCAPNG:
         return _pcapng(source, damage, secrets)
-    if _pcap_magic(magic) is None:
+    if magic not in _PCAP_FORMS:
         raise CaptureError("is no packet capture: it begins like neither pcap nor pcapng")
     return _pcap(source, _pcap_header(source), damage)
 
 
 # --- pcap ----------------------------------------------------------------------------------------------------------------------------
-
-
-def _pcap_magic(magic: bytes) -> tuple[type[Any], type[Any]] | None:
-    """What dpkt reads the file's header and the packets' by, from the first four bytes of a file."""
-    if len(magic) < 4:
-        return None
-    number = int.from_bytes(magic, "big")
-    packet_header = dpkt.pcap.MAGIC_TO_PKT_HDR.get(number)
-    if packet_header is None:
-        return None
-    return (dpkt.pcap.LEFileHdr if _order(packet_header) == "<" else dpkt.pcap.FileHdr), packet_header
-
-
-def _order(header: type[Any]) -> str:
-    return getattr(header, "__byte_order__", ">")  # dpkt's default
 
 
 class _PcapHeader(NamedTuple):
@@ -183,19 +187,15 @@ class _PcapHeader(NamedTuple):
 
 
 def _pcap_header(source: Source) -> _PcapHeader:
-    classes = _pcap_magic(source.peek(4))
-    assert classes is not None
-    file_header, packet_header = classes
-    size: int = file_header.__hdr_len__
-    raw = source.peek(size)
-    if len(raw) < size:
+    form = _PCAP_FORMS[source.peek(4)]
+    raw = source.peek(_FILE_HEADER)
+    if len(raw) < _FILE_HEADER:
         raise CaptureError("ends within its file header")
-    source.read(size)
-    header = file_header(raw)
+    source.read(_FILE_HEADER)
     return _PcapHeader(
-        link=header.linktype & 0xFFFF,  # above that stands how long the frame check sequence is
-        nanoseconds=int.from_bytes(raw[:4], "big") in (dpkt.pcap.TCPDUMP_MAGIC_NANO, dpkt.pcap.PMUDPCT_MAGIC_NANO),
-        packet_header=struct.Struct(f"{_order(packet_header)}IIII{packet_header.__hdr_len__ - 16}x"),
+        link=struct.unpack_from(f"{form.order}20xI", raw)[0] & 0xFFFF,  # above that stands how long the frame check sequence is
+        nanoseconds=form.nanoseconds,
+        packet_header=struct.Struct(f"{form.order}IIII{form.packet_header - 16}x"),
     )
 
 
@@ -257,15 +257,25 @@ class _Section:
 
     def describe(self, block: bytes) -> None:
         """An interface description block."""
-        kind = dpkt.pcapng.InterfaceDescriptionBlockLE if self.order == "<" else dpkt.pcapng.InterfaceDescriptionBlock
-        described = kind(block)
+        link, snap_length = struct.unpack_from(self.order + "8xH2xI", block)
+        if struct.unpack_from(self.order + "I", block, len(block) - 4)[0] != len(block):
+            raise ValueError
         units, offset_us = _MICROSECONDS, 0
-        for option in described.opts:
-            if option.code == dpkt.pcapng.PCAPNG_OPT_IF_TSRESOL:
-                units = (2 if option.data[0] & 0x80 else 10) ** (option.data[0] & 0x7F)
-            elif option.code == dpkt.pcapng.PCAPNG_OPT_IF_TSOFFSET:
-                offset_us = struct.unpack(self.order + "q", option.data)[0] * _MICROSECONDS
-        self.interfaces.append(_Interface(described.linktype, described.snaplen, units, offset_us))
+        for code, value in self._options(block[16:-4]):
+            if code == _RESOLUTION:
+                units = (2 if value[0] & 0x80 else 10) ** (value[0] & 0x7F)
+            elif code == _OFFSET:
+                offset_us = struct.unpack(self.order + "q", value)[0] * _MICROSECONDS
+        self.interfaces.append(_Interface(link, snap_length, units, offset_us))
+
+    def _options(self, written: bytes) -> Iterator[tuple[int, bytes]]:
+        at = 0
+        while at < len(written):
+            code, size = struct.unpack_from(self.order + "HH", written, at)
+            if code == _END_OF_OPTIONS:
+                return
+            yield code, written[at + 4 : at + 4 + size]
+            at += 4 + (size + 3) // 4 * 4
 
     def key_log(self, block: bytes) -> bytes:
         """The TLS key log in a decryption secrets block, empty if its secrets are of another kind."""
@@ -274,9 +284,9 @@ class _Section:
 
     def packet(self, kind: int, block: bytes) -> Packet | None:
         """A packet block of any kind; None for other blocks. Simple packets carry no time and get that of the one before."""
-        if kind == dpkt.pcapng.PCAPNG_BT_EPB:
+        if kind == _ENHANCED_PACKET:
             number, high, low, captured, original = self._enhanced(block)
-        elif kind == dpkt.pcapng.PCAPNG_BT_PB:
+        elif kind == _OBSOLETE_PACKET:
             number, _, high, low, captured, original = self._obsolete(block)
         elif kind == _SIMPLE_PACKET:
             original = struct.unpack_from(self.order + "I", block, 8)[0]
@@ -296,19 +306,19 @@ def _pcapng(source: Source, damage: Callable[[str], None], secrets: Callable[[by
     for blocks in _blocks(source, damage):
         found: list[Packet] = []
         for block in blocks:
-            if block.kind == dpkt.pcapng.PCAPNG_BT_SHB:
+            if block.kind == _SECTION_HEADER:
                 section = _Section(block.order)
                 continue
             assert section is not None
             try:
-                if block.kind == dpkt.pcapng.PCAPNG_BT_IDB:
+                if block.kind == _INTERFACE:
                     section.describe(block.bytes)
                     continue
                 if block.kind == _SECRETS:
                     secrets(section.key_log(block.bytes))
                     continue
                 packet = section.packet(block.kind, block.bytes)
-            except (dpkt.UnpackError, struct.error, ValueError, IndexError):
+            except (struct.error, ValueError, IndexError):
                 if found:
                     yield found
                 damage(f"is damaged: a block of type {block.kind} that contradicts itself")

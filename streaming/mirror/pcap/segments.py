@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import struct
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final
-
-import dpkt
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,31 +22,31 @@ Segment = tuple[bytes, int, int, int, bytes, int]
 """Addresses and ports as one key (source before destination; the numbers of virtual networks before them), sequence number,
 acknowledgement number, flags, captured payload, and how many bytes of payload behind it were not captured."""
 
-FIN: Final = dpkt.tcp.TH_FIN
-SYN: Final = dpkt.tcp.TH_SYN
-RST: Final = dpkt.tcp.TH_RST
-ACK: Final = dpkt.tcp.TH_ACK
+FIN: Final = 0x01
+SYN: Final = 0x02
+RST: Final = 0x04
+ACK: Final = 0x10
 
 IPV4, IPV6 = b"\x08\x00", b"\x86\xdd"
 _VLAN_TAGS: Final = frozenset({b"\x81\x00", b"\x88\xa8", b"\x91\x00"})
 _LEFT_TO_DPKT: Final = frozenset({b"\x88\x47", b"\x88\x48", b"\x88\x64"})  # MPLS, PPPoE
-TCP: Final = dpkt.ip.IP_PROTO_TCP
+TCP: Final = 6
 _IPV6_EXTENSIONS: Final = frozenset({0, 43, 44, 51, 60, 135})
 
-_ETHERNET: Final = dpkt.pcap.DLT_EN10MB
+_ETHERNET: Final = 1
 
 # Where the network header begins, and where its EtherType stands; -1 where the IP version decides.
 LINKS: Final[dict[int, tuple[int, int]]] = {
     _ETHERNET: (14, 12),
-    dpkt.pcap.DLT_NULL: (4, -1),
-    108: (4, -1),  # LOOP, which dpkt numbers by the operating system it runs on, as RAW
-    12: (0, -1),
+    0: (4, -1),  # NULL
+    108: (4, -1),  # LOOP
+    12: (0, -1),  # RAW, by one operating system or another
     14: (0, -1),
     101: (0, -1),
-    dpkt.pcap.DLT_IPV4: (0, -1),
-    dpkt.pcap.DLT_IPV6: (0, -1),
-    dpkt.pcap.DLT_LINUX_SLL: (16, 14),
-    dpkt.pcap.DLT_LINUX_SLL2: (20, 0),
+    228: (0, -1),  # IPV4
+    229: (0, -1),  # IPV6
+    113: (16, 14),  # LINUX_SLL
+    276: (20, 0),  # LINUX_SLL2
 }
 LINK_TYPES: Final = frozenset(LINKS)
 """The link types that can be read, by their numbers in capture files."""
@@ -103,12 +101,12 @@ def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
         elif kind == IPV6:
             length, protocol, addresses = _ipv6(packet, at)
             if protocol in _IPV6_EXTENSIONS:
-                return _by_dpkt(dpkt.ip6.IP6, packet[at:])
+                return _by_dpkt("ip6", packet[at:])
             if protocol != TCP:
                 return None
             transport, end = at + 40, at + 40 + length
         else:
-            return _by_dpkt(dpkt.ethernet.Ethernet, packet) if kind in _LEFT_TO_DPKT and link == _ETHERNET else None
+            return _by_dpkt("ethernet", packet) if kind in _LEFT_TO_DPKT and link == _ETHERNET else None
         ports, sequence, acknowledged, offset, flags = _tcp(packet, transport)
     except (struct.error, IndexError):
         return None
@@ -147,9 +145,11 @@ def _by_version(first: int) -> bytes:
     return {4: IPV4, 6: IPV6}.get(first >> 4, b"")
 
 
-def _by_dpkt(kind: Callable[[bytes], dpkt.Packet], packet: bytes) -> Segment | None:
+def _by_dpkt(kind: Literal["ip6", "ethernet"], packet: bytes) -> Segment | None:
+    import dpkt  # noqa: PLC0415 - 3 MiB, and most networks have no such packets
+
     try:
-        found = kind(packet)
+        found = dpkt.ip6.IP6(packet) if kind == "ip6" else dpkt.ethernet.Ethernet(packet)
         while not isinstance(found, (dpkt.ip.IP, dpkt.ip6.IP6)):
             found = found.data
         tcp = found.data
