@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import re
-import select
 import signal
-import subprocess
-import sys
 import termios
 import time
 
@@ -17,17 +11,9 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.streaming.terminal.records import finding, group, rebalance
+from tests.terminals import CONTROL, Terminal
 
 TOPICS = {name: f"top-{name}" for name in ("findings", "groups", "events", "status")}
-PATIENCE_S = 30.0
-_IN_ITS_TERMINAL = """
-import fcntl, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C is a signal to it
-
-from streaming.cli import main
-main()
-"""
-_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])")
 _LEAVES_PICTURE, _SHOWS_CURSOR = "\x1b[?1049l", "\x1b[?25h"
 
 
@@ -68,66 +54,8 @@ def config(broker, publish, tmp_path):
     return file
 
 
-class Terminal:
-    """A terminal in which ``top`` runs."""
-
-    def __init__(self, config):
-        self.keyboard, self.inner = pty.openpty()
-        self.resize(80, 24)
-        self.before = termios.tcgetattr(self.inner)
-        self.output = ""
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _IN_ITS_TERMINAL, "top", "--config", str(config)],
-            stdin=self.inner,
-            stdout=self.inner,
-            stderr=self.inner,
-            env={name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
-            | {"TERM": "xterm-256color"},
-            start_new_session=True,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        os.close(self.keyboard)
-        os.close(self.inner)
-
-    def resize(self, width, height):
-        termios.tcsetwinsize(self.keyboard, (height, width))
-
-    def press(self, keys):
-        os.write(self.keyboard, keys.encode())
-
-    def shows(self, *wanted):
-        """Wait until the newest picture has all of these; gives its lines."""
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            lines = _CONTROL.sub("", self.output.rpartition("\x1b[H")[2]).replace("\r", "").split("\n")
-            text = "\n".join(line.rstrip() for line in lines)
-            if all(one in text for one in wanted):
-                return text.split("\n")
-            self._listen()
-        raise AssertionError(f"{wanted} not in:\n{text}")
-
-    def exit_status(self):
-        """Wait until it has ended, and what it wrote has been read."""
-        deadline = time.monotonic() + PATIENCE_S
-        while self.process.poll() is None:
-            assert time.monotonic() < deadline, "it does not end"
-            self._listen()
-        self._listen()
-        return self.process.returncode
-
-    def _listen(self):
-        if select.select([self.keyboard], [], [], 0.2)[0]:
-            self.output += os.read(self.keyboard, 65_536).decode(errors="replace")
-
-
 def test_the_board_follows_the_topics_and_the_keys(config, publish):
-    with Terminal(config) as terminal:
+    with Terminal("top", "--config", str(config)) as terminal:
         lines = terminal.shows("▸ billing", "1 rebalancing · 1 open finding", "UTC\n  group")
         assert lines[1].split() == ["group", "state", "for", "gen", "members", "waits", "for", "findings"]
         assert lines[2].split()[1:] == ["billing", "Preparing", "3", "min", "7", "2", "billing-worker-2", "1", "warning"]
@@ -150,7 +78,7 @@ def test_the_board_follows_the_topics_and_the_keys(config, publish):
 
 @pytest.mark.parametrize("end", ["q", "\x03", signal.SIGTERM])
 def test_the_terminal_is_as_it_was_whatever_ends_it(config, end):
-    with Terminal(config) as terminal:
+    with Terminal("top", "--config", str(config)) as terminal:
         terminal.shows("▸ billing")
         assert termios.tcgetattr(terminal.inner) != terminal.before
         if isinstance(end, str):
@@ -162,7 +90,7 @@ def test_the_terminal_is_as_it_was_whatever_ends_it(config, end):
         left = terminal.output.rpartition(_LEAVES_PICTURE)
         assert left[1]
         assert _SHOWS_CURSOR in left[2]
-        assert _CONTROL.sub("", left[2]) == ""
+        assert CONTROL.sub("", left[2]) == ""
 
 
 def test_topics_that_are_missing_are_said_in_the_picture_until_they_come(broker, tmp_path):
@@ -170,7 +98,7 @@ def test_topics_that_are_missing_are_said_in_the_picture_until_they_come(broker,
     file = tmp_path / "monitor.toml"
     topics = "\n".join(f'{key} = "{topic}"' for key, topic in names.items())
     file.write_text(f'[kafka]\nbootstrap_servers = "{broker.internal}"\n[topics]\n{topics}\n')
-    with Terminal(file) as terminal:
+    with Terminal("top", "--config", str(file)) as terminal:
         terminal.shows("nothing new comes: cannot read the topic later-groups")
         for topic in names.values():
             broker.create_topic(topic, 1, config={"cleanup.policy": "compact"})
