@@ -155,7 +155,7 @@ def watch(
         elif request_log:
             from streaming.watch.logged import RequestLogs  # noqa: PLC0415 - what reads logs is large
 
-            source = RequestLogs(request_log, held_back_s=hold_back, cluster=cluster)
+            source = RequestLogs(request_log, held_back_s=hold_back, cluster=cluster, tell=said.say)
         elif bootstrap_server:
             source = _topic(
                 bootstrap_server, command_config, topic, last_minutes=last, cluster=cluster, settings=settings, said=said

@@ -17,7 +17,7 @@ from streaming.watch.watch import CAPTURE, Tally
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from streaming.watch.watch import Watch
@@ -29,14 +29,16 @@ class RequestLogs:
     """Lines of request logs.
 
     :param held_back_s: how long records are held back.
+    :param tell: called with a sentence that says how late what is shown will be.
     """
 
-    def __init__(self, paths: Sequence[Path], *, held_back_s: float, cluster: str) -> None:
+    def __init__(self, paths: Sequence[Path], *, held_back_s: float, cluster: str, tell: Callable[[str], None]) -> None:
         self.title = f"request log {', '.join(map(str, paths))}"
         self.topic = CAPTURE
         self._paths = paths
         self._held_back_s = held_back_s
         self._cluster = cluster
+        self._tell = tell
         self._reader: RequestLogReader | None = None
         self._frames = 0
 
@@ -52,6 +54,7 @@ class RequestLogs:
         try:
             with ExitStack() as stack:
                 follower = Follower([stack.enter_context(closing(FollowedFile(path))) for path in self._paths], reader)
+                self._tell(f"followed from its end on; what happens is shown {self._held_back_s:,.0f} s later (--hold-back)")
                 while not stop.is_set():
                     if not follower.step():
                         stop.wait(_LOOK_S)
