@@ -63,7 +63,7 @@ class MirrorTopic:
         self._cluster = cluster
         self._settings = settings
         self._tell = tell
-        self._away = False
+        self._away_since_s: float | None = None
         self._read: dict[int, int] = {}
         self._ends: dict[int, int] = {}
         self._newest_ms = 0
@@ -125,7 +125,7 @@ class MirrorTopic:
             for number in self._read:
                 high = consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)[1]
                 self._ends[number] = max(self._ends[number], high)
-            if self._away:
+            if self._away_since_s is not None:
                 silence.pause()
             else:
                 watch.found(silence.observe(self._read, self._ends, time.time_ns() // 1000))
@@ -133,9 +133,9 @@ class MirrorTopic:
     def _take(self, message: Any, watch: Watch) -> None:
         if message.error() is not None:
             raise KafkaException(message.error())
-        if self._away:
-            self._away = False
-            self._tell("Kafka answers again")
+        if self._away_since_s is not None:
+            away_s, self._away_since_s = time.monotonic() - self._away_since_s, None
+            self._tell(f"Kafka answers again after {away_s:,.0f} s: reading goes on at the next record")
         envelope = dict(message.headers() or ()).get(HEADER_NAME)
         self._newest_ms = message.timestamp()[1]
         self._read[message.partition()] = message.offset() + 1
@@ -143,8 +143,8 @@ class MirrorTopic:
         watch.row((message.partition(), message.offset(), self._newest_ms, message.key(), message.value(), envelope))
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() == _AWAY and not self._away:
-            self._away = True
+        if error.code() == _AWAY and self._away_since_s is None:
+            self._away_since_s = time.monotonic()
             self._tell(f"Kafka at {self._properties['bootstrap.servers']} is away: nothing is read until it is back")
 
     def tally(self) -> Tally:
