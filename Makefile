@@ -139,7 +139,7 @@ bench-log: setup ## What the request log costs the broker that writes it, and re
 	@$(BIN)/python -m tests.bench.request_log $(ARGS)
 bench-events: setup ## What events cost the model, over golden transcripts
 	@$(BIN)/python -m tests.bench.events $(ARGS)
-bench-watch: setup ## watch on packets and on the mirror topic: cores, memory, latency, seconds to the first group; as root
+bench-watch: setup ## watch on packets and on the mirror topic beside the Spark job: cores, memory, latency, seconds to the first group; as root
 	@$(BIN)/python -m tests.bench.watch $(ARGS)
 bench-page: setup ## The page with 1,000 groups: bytes, first paint in Chromium, and what 20 viewers cost
 	@$(BIN)/python -m tests.bench.page $(ARGS)
