@@ -353,8 +353,11 @@ class RequestLogReader:
         """What is to be known of what was read, a sentence each."""
         if cut := self.lines.cut_coordinator_lines:
             yield f"{counted(cut, 'line')} of coordinators cut short: what they say of groups is missing"
+        for reason, count in self.lines.counts.most_common():
+            yield f"{count:,} request lines {reason}"
         if not self.counts["exchanges"]:
-            yield "no request line: this is what coordinators wrote into the log, and no rule applies to it"
+            none = "none of them can be read" if self.lines.counts else "no request line"
+            yield f"{none}: this is what coordinators wrote into the log, and no rule applies to it"
             return
         brokers = ", ".join(f"{address or 'unknown'} ({count})" for address, count in self.brokers.most_common(8))
         others = self.counts["other requests"]
@@ -363,7 +366,5 @@ class RequestLogReader:
         for what, count in sorted(self.counts.items()):
             if count and what not in ("exchanges", "other requests", "coordinator lines", "lines in a table"):
                 yield f"{count:,} {what}"
-        for reason, count in self.lines.counts.most_common():
-            yield f"{count:,} request lines {reason}"
         for field, count in self.lines.unknown_fields.most_common(8):
             yield f"{count:,} times {field}, which only a newer Kafka has, was passed over"

@@ -5,7 +5,9 @@ Logs are made of the golden transcripts, in which every kind of trouble stands.
 
 from __future__ import annotations
 
+import lzma
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from zlib import crc32
 
@@ -15,7 +17,7 @@ from coordinator_model.finding import Severity
 from streaming.mirror.broker_log.reader import RequestLogReader
 from tests.golden.transcript import names, read
 from tests.samples import sampled
-from tests.streaming.mirror.request_log_lines import findings_of, lines_of
+from tests.streaming.mirror.request_log_lines import BY_BROKERS, RELEASES, findings_of, lines_of
 
 GRAVE = {Severity.ERROR, Severity.CRITICAL}
 
@@ -43,15 +45,35 @@ def cut(line: bytes, at: int) -> bytes:
 SAMPLE = {name for name in names() if crc32(name.encode()) % 8 == 0}
 
 
+def cuts(whole: list[bytes]) -> Iterator[list[bytes]]:
+    """Every second line cut, and each line at several lengths."""
+    yield [cut(line, 160) if number % 2 else line for number, line in enumerate(whole)]
+    for at in (200, 500, 1_000, 4_000):
+        yield [cut(line, at) for line in whole]
+
+
 @pytest.mark.parametrize("name", sampled(names(), SAMPLE))
 def test_what_is_cut_makes_nobody_guilty(name):
     whole = lines_of(read(name))
     known, _ = grave(whole)
-    halves = [cut(line, 160) if number % 2 else line for number, line in enumerate(whole)]
-    for log in (halves, *([cut(line, at) for line in whole] for at in (200, 500, 1_000, 4_000))):
+    for log in cuts(whole):
         found, reader = grave(log)
         assert found <= known
-        assert sum(reader.lines.counts.values()) == sum(not is_whole(line) for line in log)
+        unread = sum(not is_whole(line) for line in log)
+        assert reader.lines.counts.total() == unread
+        assert {f"{count:,} request lines {reason}" for reason, count in reader.lines.counts.items()} <= set(reader.notes())
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_is_cut_in_the_log_of_a_broker_makes_nobody_guilty(release):
+    """Lines of other requests stand in it, too, and are not counted."""
+    with lzma.open(BY_BROKERS / f"{release}.log.xz") as file:
+        whole = file.readlines()
+    known, _ = grave(whole)
+    for log in cuts(whole):
+        found, reader = grave(log)
+        assert found <= known
+        assert (reader.lines.counts.total() > 0) == any(not is_whole(line) for line in log)
 
 
 def times(line: bytes) -> tuple[float, float]:
