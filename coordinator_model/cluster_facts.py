@@ -205,6 +205,11 @@ class ClusterFacts(Stored):
         """Return how many partitions a topic has, None if that is not known."""
         return self._partitions.get((cluster, topic))
 
+    def is_deleted(self, cluster: str, topic: str) -> bool:
+        """Return True if a topic is known not to exist."""
+        known = self.partition_count(cluster, topic)
+        return known is not None and not known.partitions
+
     def asked_in_vain(self, record: MirrorRecord, counts: Mapping[str, int]) -> None:
         """Take over which topics a client asked for that do not exist."""
         missing = [topic for topic, count in counts.items() if not count]

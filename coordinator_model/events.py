@@ -39,6 +39,11 @@ LEADER_REJOINED: Final = "leader rejoined"
 SUBSCRIPTION_CHANGED: Final = "subscription changed"
 SAME_TOPICS: Final = "rejoined with the same topics"  #: as in the second half of a cooperative rebalance
 PARTITIONS_ADDED: Final = "partitions were added"  #: its leader rejoined for them, as its next assignment shows
+TOPIC_DELETED: Final = "a topic was deleted"
+TOPIC_MADE_ANEW: Final = "a topic was deleted and made anew"
+TOPICS_CHANGED: Final = (PARTITIONS_ADDED, TOPIC_DELETED, TOPIC_MADE_ANEW)
+"""What the assignments of a rebalance show of its cause, which was not known when it began."""
+
 WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: it revoked something, or the configuration changed
 MEMBER_LEFT: Final = "member left"
 REMOVED: Final = "member removed by somebody else"
@@ -51,6 +56,7 @@ CAUSES: Final = (
     SUBSCRIPTION_CHANGED,
     SAME_TOPICS,
     PARTITIONS_ADDED,
+    TOPIC_DELETED,
     WORKER_REJOINED,
     MEMBER_LEFT,
     REMOVED,

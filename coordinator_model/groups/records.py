@@ -371,6 +371,7 @@ class Generation(Stored):
     grown: tuple[
         str, ...
     ] = ()  #: topics of which its leader assigned partitions that no plan had before, if the plan before was captured
+    deleted: tuple[str, ...] = ()  #: topics of which its leader assigned none any more, and that do not exist
 
 
 class StaticMember(Stored):

@@ -140,7 +140,7 @@ def _finished(event: events.RebalanceFinished) -> str:
         "" if event.ended in {events.SERVED, events.NO_MEMBERS} else event.ended,
         _joined_in(event),
         held_up(event),
-        events.PARTITIONS_ADDED if event.cause == events.PARTITIONS_ADDED else "",  # which was not known when it began
+        event.cause if event.cause in events.TOPICS_CHANGED else "",  # which was not known when it began
         f"{_names(anew)} came back under {'a new id' if len(anew) == 1 else 'new ids'}" if anew else "",
         f"{_names(never)} never came back" if never else "",
         f"cost {event.cost_s:,.1f} member-seconds" if event.cost_s else "",

@@ -21,10 +21,10 @@ from coordinator_model.events import (
     NO_MEMBERS,
     NOT_BEGUN,
     NOT_SEEN,
-    PARTITIONS_ADDED,
     SERVED,
     SESSION_EXPIRED,
     STATIC_RETURNED,
+    TOPICS_CHANGED,
     ConnectionClosed,
     FramePlace,
     GroupEmptied,
@@ -177,7 +177,7 @@ class ClassicRebalances(Recorder):
             if progress.served_us:
                 return
             progress.served_us, progress.partitions = exchange.res_us, partitions
-            if finished.cause == PARTITIONS_ADDED:
+            if finished.cause in TOPICS_CHANGED:
                 current.cause = finished.cause
             if not current.synced_us:
                 current.synced_us = exchange.res_us

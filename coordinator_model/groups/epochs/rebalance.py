@@ -40,6 +40,7 @@ from coordinator_model.events import (
 )
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, is_join
+from coordinator_model.groups.epochs.topics import UNSEEN_CAUSE, topics_changed
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.rebalance import (
     PARTITIONS_KEPT,
@@ -388,11 +389,23 @@ class EpochRebalances(Recorder):
         present = [member for member in group.members.values() if member.present and member.id not in self.gone]
         members = [current.progress_of(Identity.of_member(member)) for member in present]
         known = self.known and group.traits.exclusive and all(member.granted is not None for member in present)
+        if known and current.cause == UNSEEN_CAUSE and ended == SERVED:
+            gained = frozenset(each for each, holder in self.before.items() if not holder and each not in self.unheld_us)
+            self._explain(group, current, topics_changed(group, gained, frozenset(self.free)))
         moved = self._moved(group, present, at_us) if known else None
         self.free = {each: ("", max(at_us, since_us)) for each, (_, since_us) in self.free.items()}
         self.before, self.unheld_us = {}, {}
         waited = _waited_for(current, present, at_us) if group.traits.exclusive else []
         self.end(group, at_us, ended, members, assignor=None, moved=moved, waited=waited, frame=frame)
+
+    @staticmethod
+    def _explain(group: Watched, current: Rebalance, cause: str) -> None:
+        """Replace the cause that was not seen by the one that the assignments have shown."""
+        if cause:
+            group.causes[current.cause] = group.causes.get(current.cause, 1) - 1
+            group.causes = {known: count for known, count in group.causes.items() if count}
+            group.causes[cause] = group.causes.get(cause, 0) + 1
+            current.cause = cause
 
     def _moved(self, group: Watched, present: list[EpochMember], at_us: int) -> Moved:
         """Return which partitions have another holder than before the rebalance; what has no holder yet counts until now."""

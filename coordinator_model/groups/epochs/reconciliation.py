@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_model.events import TOPICS_CHANGED
 from coordinator_model.groups.epochs.data import BUMPS_KEPT, EpochGroupData
 from coordinator_model.groups.epochs.events import DoubleOwned, EpochRose
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, Bump, DoubleGrant, EpochMember
+from coordinator_model.groups.epochs.topics import UNSEEN_CAUSE
 from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
@@ -142,7 +144,6 @@ def prove_double_grants(group: EpochGroupData, exchange: Exchange, member: Epoch
 
 # ---------------------------------------------------------------------------------------------------- epochs
 
-UNSEEN_CAUSE: Final = "topics, a pattern or the configuration changed"
 PUT_OFF: Final = "the assignment had been put off"
 """A group of Streams waits for members and for internal topics first, a share group for its partitions: then its epoch rises by itself."""
 
@@ -154,6 +155,7 @@ WENT_SILENT: Final = "went silent"
 CAUSES: Final = (
     *("joined", "left", "removed", "fenced", "silent", "changed its subscription"),
     *(WENT_SILENT, KEPT_OUT, DID_NOT_GIVE_UP, DID_NOT_COME_BACK, UNSEEN_CAUSE, PUT_OFF),
+    *TOPICS_CHANGED,
 )
 """Why the epoch of a group rises."""
 

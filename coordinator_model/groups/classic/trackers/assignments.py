@@ -376,6 +376,9 @@ class Assignments(Stored):
             (topic, partition, since.get((topic, partition), at_us))
             for topic, partition in assignment_checks.unowned(submitted, offers, self.topics)
         )
+        if group.newest_generation is not None:
+            left_out = sorted({topic for topic, _, since_us in self.unowned if since_us == at_us})
+            group.newest_generation.deleted = tuple(topic for topic in left_out if group.facts.is_deleted(group.cluster, topic))
 
     def _believe_shrunk(self, group: GroupData, at_us: int) -> None:
         """Lower the partition count of topics whose last partitions leaders have long left out."""

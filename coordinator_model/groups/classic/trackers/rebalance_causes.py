@@ -10,12 +10,12 @@ from coordinator_model.events import (
     MEMBER_LEFT,
     NEW_MEMBER,
     NOT_SEEN,
-    PARTITIONS_ADDED,
     REMOVED,
     SAME_TOPICS,
     SESSION_EXPIRED,
     STATIC_RETURNED,
     SUBSCRIPTION_CHANGED,
+    TOPICS_CHANGED,
     WORKER_REJOINED,
 )
 from coordinator_model.groups.evidence import request_evidence
@@ -64,7 +64,7 @@ def in_a_row(rebalances: Sequence[Rebalance]) -> tuple[Rebalance, ...]:
         if earlier.generation != expected or newest.completed_us - earlier.completed_us > LONG_US:
             break
         expected -= 1
-        if earlier.generation in following or earlier.starter.cause == PARTITIONS_ADDED:
+        if earlier.generation in following or earlier.starter.cause in TOPICS_CHANGED:
             continue
         if earlier.starter.is_same(newest.starter):
             row.append(earlier)

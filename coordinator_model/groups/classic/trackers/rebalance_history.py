@@ -16,6 +16,7 @@ from coordinator_model.events import (
     PARTITIONS_ADDED,
     REMOVED,
     SAME_TOPICS,
+    TOPIC_DELETED,
     State,
 )
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
@@ -346,16 +347,22 @@ class RebalanceHistory(Stored):
         return (Rebalanced(exchange, newest),)
 
     def _assigned(self, group: GroupData, exchange: Exchange) -> None:
-        """Process a SyncGroup request: an assignment with partitions that no plan had before shows why its leader rejoined."""
+        """Process a SyncGroup request: an assignment with partitions that no plan had before shows why its leader rejoined.
+
+        So does one without a topic that was assigned before and, as Metadata answers show, does not exist any more.
+        """
         newest, starter = group.newest_generation, self.finished
-        if newest is None or not newest.grown or newest.generation != self.counted or newest.leader != exchange.member_id:
+        if newest is None or newest.generation != self.counted or newest.leader != exchange.member_id:
+            return
+        cause = PARTITIONS_ADDED if newest.grown else TOPIC_DELETED if newest.deleted else ""
+        if not cause:
             return
         if starter.member_id != newest.leader or starter.cause not in {LEADER_REJOINED, SAME_TOPICS}:
             return
         group.causes[starter.cause] -= 1
         group.causes = {cause: count for cause, count in group.causes.items() if count}
-        group.causes[PARTITIONS_ADDED] = group.causes.get(PARTITIONS_ADDED, 0) + 1
-        self.starter = self.finished = starter._replace(cause=PARTITIONS_ADDED)
+        group.causes[cause] = group.causes.get(cause, 0) + 1
+        self.starter = self.finished = starter._replace(cause=cause)
 
     def _name_abandoned(self, group: GroupData, newest: Generation) -> None:
         """Assign abandoned requests without a member id: the roster now shows which ids their static members got."""

@@ -221,6 +221,20 @@ def test_partitions_were_added_if_the_next_assignment_is_the_first_to_have_them(
     assert causes == {"new member": 1, "partitions were added": 1, "rejoined with the same topics": 1}
 
 
+def test_a_topic_was_deleted_if_the_leader_assigns_none_of_it_and_metadata_has_none() -> None:
+    talk = Growing()
+    talk.topics(t=0)
+    talk.runs(2, 10_000, b"2", {"a": (), "b": ()})
+    assert talk.causes() == ["new member", "a topic was deleted"]
+
+
+def test_a_topic_of_which_the_leader_assigns_none_need_not_be_deleted() -> None:
+    talk = Growing()
+    talk.topics(t=3)
+    talk.runs(2, 10_000, b"2", {"a": (), "b": ()})
+    assert "a topic was deleted" not in talk.causes()
+
+
 def test_partitions_that_were_away_for_a_generation_were_not_added() -> None:
     talk = Growing()
     talk.runs(2, 10_000, b"2", {"a": (0, 1), "b": ()})

@@ -1,0 +1,37 @@
+"""What the assignments of an epoch show of the topics of a group with epochs: the coordinator assigns all partitions of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator_model.events import PARTITIONS_ADDED, TOPIC_DELETED, TOPIC_MADE_ANEW
+from coordinator_model.groups.epochs.watched import Watched
+from coordinator_model.groups.records import Partitions
+
+UNSEEN_CAUSE: Final = "topics, a pattern or the configuration changed"
+
+
+def topics_changed(group: Watched, gained: Partitions, lost: Partitions) -> str:
+    """Return what happened to a topic, empty if that is not certain. Topics are ids, under which they are assigned.
+
+    :param gained: what members got and nobody is known to have held before.
+    :param lost: what they gave up and nobody holds now.
+    """
+    held = {each for member in group.present_members() for each in member.holds}
+    gone = {topic for topic, _ in lost} - {topic for topic, _ in held}
+    named_gone = {group.topic_text(topic) for topic in gone}
+    for topic in sorted({topic for topic, _ in gained}):
+        if topic not in gone and group.topic_text(topic) in named_gone:
+            return TOPIC_MADE_ANEW
+        new = _numbers(gained, topic)
+        old = _numbers(held, topic) - new
+        if old and not _numbers(lost, topic) and old == set(range(len(old))) and new == set(range(len(old), len(old) + len(new))):
+            return PARTITIONS_ADDED
+    wanted = {name for member in group.present_members() for name in member.topics or ()}
+    deleted = named_gone & wanted or any(group.facts.is_deleted(group.cluster, name) for name in named_gone)
+    return TOPIC_DELETED if deleted else ""
+
+
+def _numbers(partitions: Iterable[tuple[str, int]], topic: str) -> set[int]:
+    return {number for one, number in partitions if one == topic}
