@@ -12,10 +12,17 @@ from typing import NamedTuple
 
 from coordinator_model.groups.protocol.epochs import TABLE, Condition, Epoch, Sender
 from coordinator_model.groups.protocol.table import Effect, Moment, Row, deciding
-from coordinator_model.wire.constants import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
+from coordinator_model.wire.constants import (
+    CONSUMER_GROUP_HEARTBEAT,
+    HEARTBEAT,
+    OFFSET_COMMIT,
+    SHARE_GROUP_HEARTBEAT,
+    STREAMS_GROUP_HEARTBEAT,
+    SYNC_GROUP,
+)
 from tests.coordinator_model.groups.epochs.table_cases import RELEASES, SAID, SINCE, STATIC, answers_at, disagreements, misdeeds
 
-_VERSIONS = {OFFSET_COMMIT: (8, 9), STREAMS_GROUP_HEARTBEAT: (0,)}
+_VERSIONS = {OFFSET_COMMIT: (8, 9), STREAMS_GROUP_HEARTBEAT: (0,), HEARTBEAT: (5,), SYNC_GROUP: (5,)}
 
 
 class Change(NamedTuple):
@@ -79,6 +86,8 @@ def possible(api_key: int) -> tuple[Moment, ...]:
             continue
         if api_key == STREAMS_GROUP_HEARTBEAT and is_static and release < (4, 4):
             continue
+        if api_key in {HEARTBEAT, SYNC_GROUP} and (sender is Sender.AWAY or Condition.MALFORMED in holds):
+            continue  # a member of the new protocol is none to the classic one, away or not
         if Condition.EMPTY in holds and sender is not Sender.OUTSIDER:
             continue
         if api_key == OFFSET_COMMIT and (Condition.MALFORMED in holds or sender in {Sender.RETURNING, Sender.RIVAL}):

@@ -124,7 +124,8 @@ def E_03(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     """A healthy member loses its partitions and begins again.
 
     Condition: FENCED_MEMBER_EPOCH to the epoch of the last answer that the member got before it asked, with no other heartbeat of
-        it under way. Heuristic if the coordinator moved since: it may know a state that a newer broker wrote.
+        it under way. Heuristic if the coordinator moved since: it may know a state that a newer broker wrote. Or ILLEGAL_GENERATION to
+        a classic member of a consumer group at the generation of its last join.
     Expected: A success.
     Action: Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them.
     False alarms: None known. A static member that left for a while, and one whose answers are missing, are not judged.
@@ -137,8 +138,9 @@ def E_04(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     """Fencing does not work: a member that others have taken over from may go on.
 
     Condition: A heartbeat succeeded at an epoch that is neither the member's own nor the one before together with a list of
-        partitions all of which it was assigned.
-    Expected: FENCED_MEMBER_EPOCH.
+        partitions all of which it was assigned. Or a Heartbeat or a SyncGroup of a classic member of a consumer group was not refused
+        at another generation than that of its last join.
+    Expected: FENCED_MEMBER_EPOCH; ILLEGAL_GENERATION to a classic member.
     Action: Restart the client named, since others may own its partitions. Keep the frames (rebalance-monitor record) and the
         coordinator's log of that moment, and report them.
     False alarms: None known. The epoch before the last is tolerated, since no frame shows when the coordinator last wrote it. After
@@ -214,7 +216,8 @@ def E_14(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     """The coordinator serves a member that it had removed: others own its partitions.
 
     Condition: A heartbeat with a positive epoch succeeded for an id that was answered a leave with epoch -1, or UNKNOWN_MEMBER_ID,
-        and that has not asked to join since.
+        and that has not asked to join since. Or a Heartbeat or a SyncGroup of a classic member of a consumer group did so after its
+        LeaveGroup.
     Expected: UNKNOWN_MEMBER_ID.
     Action: Restart the client named, since others may own its partitions. Keep the frames (rebalance-monitor record) and the
         coordinator's log of that moment, and report them.
@@ -256,7 +259,8 @@ def E_18(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
 
     Condition: GROUP_MAX_SIZE_REACHED or UNKNOWN_MEMBER_ID to a member that was accepted less than a session before,
         UNRELEASED_INSTANCE_ID although the holder of that instance id had left for a while or uses the classic protocol, or
-        FENCED_INSTANCE_ID to the holder itself, which was accepted less than a session before.
+        FENCED_INSTANCE_ID to the holder itself, which was accepted less than a session before. Or UNKNOWN_MEMBER_ID to a classic
+        member of a consumer group that has its assignment, was not asked to rejoin, and was accepted less than a session before.
     Expected: A success.
     Action: Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them.
     False alarms: Before 4.4 a static member that returns to a full group, and a Streams member that joins a full group again,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_model.groups.epochs import identity, reconciliation
+from coordinator_model.groups.epochs import classic_positions, identity, reconciliation
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
 from coordinator_model.groups.epochs.records import EpochMember
@@ -23,15 +23,22 @@ from coordinator_model.wire.constants import (
     JOIN_GROUP,
     NONE,
     REBALANCE_IN_PROGRESS,
+    SYNC_GROUP,
     UNKNOWN_MEMBER_ID,
 )
 
 
 def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
     """Process the response to a JoinGroup, a SyncGroup or a Heartbeat."""
-    error = exchange.error = body.error_code
-    if error in COORDINATOR_MOVES:
+    exchange.error = body.error_code
+    if exchange.error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
+    judged = classic_positions.unlawful(group, exchange, group.members.get(exchange.member_id))
+    return judged + _answered(group, exchange, body)
+
+
+def _answered(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    error = exchange.error
     if error == NONE:
         if exchange.api_key == JOIN_GROUP:
             return _joined(group, exchange, body)
@@ -40,8 +47,10 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
             _was_there(group, exchange)
         elif member.classic:
             member.proven_us = member.accepted_us = exchange.res_us
-            if exchange.api_key != JOIN_GROUP and member.rejoin_asked_us is not None:
-                member.rejoin_asked_us = None
+            member.accepted_asked_us = exchange.inv_us
+            member.rejoin_asked_us = None
+            if exchange.api_key == SYNC_GROUP:
+                member.synced_us = exchange.res_us
         return NOTHING
     if exchange.api_key == JOIN_GROUP:
         group.changed = True
@@ -51,7 +60,10 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
             _was_there(group, exchange)
         return NOTHING
     if error == UNKNOWN_MEMBER_ID and member.classic and member.removed is None:
+        own_name = exchange.instance_id in {None, member.instance_id}
+        gone = own_name and exchange.gap_free and not classic_positions.may_be_moved(group, exchange, member)
         group.remove(member, Removed.FENCED, exchange.res_us, epoch_response_evidence(exchange))
+        member.gone = gone
     elif error == REBALANCE_IN_PROGRESS and member.classic and exchange.api_key != JOIN_GROUP:
         member.proven_us = member.accepted_us = exchange.res_us
         if member.rejoin_asked_us is None:
@@ -126,7 +138,7 @@ def _remove(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> N
     why = Removed.LEFT if member.actor.connection == exchange.actor.connection else Removed.REMOVED
     moves = any(effect.may_move(member.id) for effect in group.possible(exchange, exchange.inv_us))
     group.remove(member, why, exchange.res_us, epoch_response_evidence(exchange))
-    member.gone = exchange.gap_free and not moves and not member.classic
+    member.gone = exchange.gap_free and not moves
     if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:
         del group.instances[member.instance_id]
     group.effects.note_overlap(exchange, group.open.values())

@@ -38,7 +38,7 @@ _OWNS: Final = (frozenset({Condition.OWNS}),)
 _MALFORMED: Final = (frozenset({Condition.MALFORMED}),)
 _OF_OUTSIDERS: Final = frozenset({GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID})
 _NO_SENDER: Final = frozenset[Sender]()
-_OF_ANOTHER: Final = frozenset({Sender.RETURNING, Sender.RIVAL})
+OF_ANOTHER: Final = frozenset({Sender.RETURNING, Sender.RIVAL})
 
 
 class Possible(NamedTuple):
@@ -94,7 +94,7 @@ def of_commit(group: EpochGroupData, exchange: Exchange, member: EpochMember | N
 
     :param overlapped: a heartbeat of the member was under way.
     """
-    stays = any(_surely_stays(group, exchange, other) and other.accepted_us < exchange.inv_us for other in group.present_members())
+    stays = any(surely_stays(group, exchange, other) and other.accepted_us < exchange.inv_us for other in group.present_members())
     return Possible(
         _senders(group, exchange, member, overlapped=overlapped),
         _epochs(exchange, member, overlapped=overlapped),
@@ -106,7 +106,7 @@ def of_commit(group: EpochGroupData, exchange: Exchange, member: EpochMember | N
 
 def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> frozenset[Sender]:
     named = exchange.instance_id
-    others = _NO_SENDER if named is None else _OF_ANOTHER
+    others = _NO_SENDER if named is None else OF_ANOTHER
     if (member is None or not member.present) and _held_by_another(group, exchange):
         return frozenset({Sender.RIVAL})
     if member is None:
@@ -119,14 +119,14 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return frozenset({Sender.OUTSIDER}) | others
     if member.removed == Removed.AWAY and group.followed_us < member.removed_us < exchange.inv_us:
         comes_back = exchange.generation == JOIN_EPOCH and _is_released(group, exchange)
-        return frozenset({Sender.AWAY, Sender.OUTSIDER}) | (_NO_SENDER if comes_back else _OF_ANOTHER)
+        return frozenset({Sender.AWAY, Sender.OUTSIDER}) | (_NO_SENDER if comes_back else OF_ANOTHER)
     if not member.present:
         return ANY_SENDER
     own = _own_senders(exchange, member)
     if (
         exchange.error in _OF_OUTSIDERS
         and exchange.instance_id in {None, member.instance_id}
-        and _surely_stays(group, exchange, member)
+        and surely_stays(group, exchange, member)
     ):
         return own
     if exchange.error == FENCED_INSTANCE_ID and _surely_holds(group, exchange, member):
@@ -159,7 +159,7 @@ def _instance_senders(group: EpochGroupData, exchange: Exchange) -> frozenset[Se
         return frozenset({Sender.OUTSIDER})
     if _is_released(group, exchange):
         return frozenset({Sender.RETURNING, Sender.OUTSIDER})
-    return frozenset({Sender.OUTSIDER}) | _OF_ANOTHER
+    return frozenset({Sender.OUTSIDER}) | OF_ANOTHER
 
 
 def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
@@ -184,7 +184,7 @@ def _held_by_another(group: EpochGroupData, exchange: Exchange) -> bool:
     holder = group.members.get(group.instances.get(exchange.instance_id or "", ""))
     if holder is None or holder.id == exchange.member_id or exchange.generation != JOIN_EPOCH or not exchange.gap_free:
         return False
-    return _surely_stays(group, exchange, holder) and _surely_holds(group, exchange, holder)
+    return surely_stays(group, exchange, holder) and _surely_holds(group, exchange, holder)
 
 
 def _may_be_taken(group: EpochGroupData, exchange: Exchange, since_us: int) -> bool:
@@ -192,9 +192,9 @@ def _may_be_taken(group: EpochGroupData, exchange: Exchange, since_us: int) -> b
     return any(effect.may_take(exchange.instance_id) for effect in group.possible(exchange, since_us))
 
 
-def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
+def surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
     """Return True if nothing can have removed the member since it was last accepted."""
-    watched_us = member.accepted_asked_us + _surely_us(group, member)
+    watched_us = member.accepted_asked_us + surely_us(group, member)
     return (
         member.accepted_us > 0
         and member.present
@@ -208,14 +208,14 @@ def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember
     )
 
 
-def _surely_us(group: EpochGroupData, member: EpochMember) -> int:
+def surely_us(group: EpochGroupData, member: EpochMember) -> int:
     session_ms = group.shortest_session_ms(member)
     return max(0, session_ms * 1_000 - group.settings.slack_us(session_ms))
 
 
 def _surely_holds(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
     """Return True if no other member can hold the instance id: it is free only once its holder has left for a while, or has expired."""
-    stays_us = member.accepted_asked_us + _surely_us(group, member)
+    stays_us = member.accepted_asked_us + surely_us(group, member)
     if member.pending:
         timeout_ms = member.revoking_timeout_ms or 0
         stays_us = min(stays_us, member.revoking_us + timeout_ms * 1_000 - group.settings.slack_us(timeout_ms))

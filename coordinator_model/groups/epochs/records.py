@@ -83,6 +83,7 @@ class EpochMember(AnyMember, Stored):
     joins: tuple[int, ...] = ()  #: response times of its last joins, unless it left between them
     rejoin_asked_us: int | None = None  #: of a classic member: first REBALANCE_IN_PROGRESS since its last JoinGroup
     rejoin_frames: list[Evidence] = []
+    synced_us: int = 0  #: of a classic member: response time of its last SyncGroup success
     empty_since_us: int = 0  #: since when it waits at the newest epoch without any partition; 0 if it does not
     changes: tuple[tuple[int, str], ...] = ()  #: (time, topics) of its last changes of subscription
     disconnected_us: int = 0

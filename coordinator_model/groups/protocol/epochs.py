@@ -10,7 +10,7 @@ KIP-1251. The error lists in the comments of Kafka's message schemas are incompl
 The columns:
 
 * *row*: its name, which it keeps. U stands for ConsumerGroupHeartbeat, W for ShareGroupHeartbeat, Z for StreamsGroupHeartbeat, V for an
-  OffsetCommit in such a group.
+  OffsetCommit in such a group; K for a Heartbeat and Y for a SyncGroup of a member of the classic protocol in a consumer group.
 * *answer*: names of error codes. NONE is success.
 * *sender*: what the coordinator knows of the ids in the request.
 * *epoch*: of the request, compared with the member's own.
@@ -29,9 +29,11 @@ from typing import Final
 from coordinator_model.groups.protocol.table import Effect, Table
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
+    HEARTBEAT,
     OFFSET_COMMIT,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
+    SYNC_GROUP,
 )
 
 
@@ -196,10 +198,45 @@ V8  | NONE                         | member                | previous lower     
 V10 | NONE                         | static                | previous lower            | unseen    |          |         | 4.3-
 V9  | STALE_MEMBER_EPOCH           | member static         | previous lower higher join leave aside
 V11 | STALE_MEMBER_EPOCH           | away
+
+# Heartbeat of a member of the classic protocol in a consumer group; who is none of those is an outsider
+K1  | COORDINATOR_NOT_AVAILABLE    |                       |                           | unseen
+    | COORDINATOR_LOAD_IN_PROGRESS
+    | NOT_COORDINATOR
+    | GROUP_AUTHORIZATION_FAILED
+    | UNKNOWN_SERVER_ERROR
+K2  | UNKNOWN_MEMBER_ID            | outsider
+K3  | FENCED_INSTANCE_ID           | returning rival
+K4  | ILLEGAL_GENERATION           | member static         | join leave aside previous lower higher
+  # it is to join again: the group has a newer epoch, or it gives partitions up, or those that it waits for are free
+K5  | REBALANCE_IN_PROGRESS        | member static         | same                      | unseen
+K6  | NONE                         | member static         | same                      |           | session
+
+# SyncGroup of a member of the classic protocol in a consumer group
+Y1  | COORDINATOR_NOT_AVAILABLE    |                       |                           | unseen
+    | COORDINATOR_LOAD_IN_PROGRESS
+    | NOT_COORDINATOR
+    | GROUP_AUTHORIZATION_FAILED
+    | UNKNOWN_SERVER_ERROR
+Y2  | UNKNOWN_MEMBER_ID            | outsider
+Y3  | FENCED_INSTANCE_ID           | returning rival
+Y4  | ILLEGAL_GENERATION           | member static         | join leave aside previous lower higher
+  # the protocol is not the one of the answer to its join
+Y5  | INCONSISTENT_GROUP_PROTOCOL  | member static         | same                      | unseen
+  # the group has a newer epoch
+Y6  | REBALANCE_IN_PROGRESS        | member static         | same                      | unseen
+Y7  | NONE                         | member static         | same                      |           | session
 """
 
 TABLE: Final = Table(
     _TABLE,
-    {"U": CONSUMER_GROUP_HEARTBEAT, "W": SHARE_GROUP_HEARTBEAT, "Z": STREAMS_GROUP_HEARTBEAT, "V": OFFSET_COMMIT},
+    {
+        "U": CONSUMER_GROUP_HEARTBEAT,
+        "W": SHARE_GROUP_HEARTBEAT,
+        "Z": STREAMS_GROUP_HEARTBEAT,
+        "V": OFFSET_COMMIT,
+        "K": HEARTBEAT,
+        "Y": SYNC_GROUP,
+    },
     {"sender": Sender, "epoch": Epoch, "if": Condition, "then": Effect},
 )

@@ -590,6 +590,7 @@ class ConsumerCoordinator(Coordinator):
         if group.is_behind(member) and member.state != UNREVOKED:
             self._await_join(member)
             raise RefusedError(27)
+        self._start_session(member)
         return wire.SyncGroupResponse(
             error_code=0,
             protocol_type="consumer",

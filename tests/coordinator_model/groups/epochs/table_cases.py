@@ -14,9 +14,11 @@ from coordinator_model.groups.protocol.epochs import Condition, Epoch, Sender
 from coordinator_model.groups.protocol.table import Effect, Moment, Row, deciding
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
+    HEARTBEAT,
     OFFSET_COMMIT,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
+    SYNC_GROUP,
 )
 from tests.coordinator_model.reference import consumer_coordinator, share_coordinator, streams_coordinator
 from tests.coordinator_model.reference.consumer_coordinator import ConsumerCoordinator, RefusedError
@@ -33,6 +35,8 @@ SINCE: Final = {STREAMS_GROUP_HEARTBEAT: (4, 1)}
 STATIC: Final = frozenset({Sender.STATIC, Sender.AWAY, Sender.RETURNING, Sender.RIVAL})
 _ROUTED = frozenset({14, 15, 16, -1})
 ANYWHERE: Final = {
+    HEARTBEAT: _ROUTED | {30},
+    SYNC_GROUP: _ROUTED | {30},
     CONSUMER_GROUP_HEARTBEAT: _ROUTED | {29, 30, 35, 69},
     SHARE_GROUP_HEARTBEAT: _ROUTED | {29, 30, 35, 69},
     STREAMS_GROUP_HEARTBEAT: _ROUTED | {29, 30, 31, 35, 69, 42, 130, 131, 132},
@@ -260,7 +264,44 @@ def commit_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, Outcome]]
                 yield Moment(sender, EPOCHS[epoch], frozenset(empty | owns), version, release), outcome
 
 
+def sender_of_classic(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Sender:
+    """A member of the new protocol is none to the requests of the classic one."""
+    holder = group.holder_of(instance_id)
+    if holder is not None and holder.id != member_id:
+        return Sender.RETURNING if holder.epoch == LEFT_FOR_A_WHILE or holder.classic is not None else Sender.RIVAL
+    member = holder if instance_id is not None else group.members.get(member_id)
+    if member is None or member.classic is None:
+        return Sender.OUTSIDER
+    return Sender.MEMBER if instance_id is None else Sender.STATIC
+
+
+def classic_answers(api_key: int, release: tuple[int, int]) -> Iterator[tuple[Moment, Outcome]]:
+    """Of members of the classic protocol, at the group's epoch and at one before it."""
+    for id_, instance, epoch, newest, name in product(
+        ("m", "s", "a", "c", "x", ""), (None, "i-s", "i-a", "i-c", "i-x"), EPOCHS, (5, 6), ("range", "other")
+    ):
+        group = consumer_group(release)
+        group.epoch = group.assignment_epoch = newest
+        protocols = (wire.JoinGroupRequestProtocol(name="range"),)
+        group.members["c"].classic = wire.JoinGroupRequest(session_timeout_ms=45_000, protocols=protocols)
+        coordinator = ConsumerCoordinator(World(Random(1)), "1", [], release=release, topics={"t"})
+        coordinator.consumer = group
+        ids = {"group_id": "g", "member_id": id_, "group_instance_id": instance, "generation_id": epoch}
+        action = (
+            partial(coordinator._classic_heartbeat, wire.HeartbeatRequest(**ids))
+            if api_key == HEARTBEAT
+            else partial(
+                coordinator._classic_sync, asked(wire.SyncGroupRequest(protocol_type="consumer", protocol_name=name, **ids), 5)
+            )
+        )
+        outcome = outcome_of(group, action)
+        for owns in (set(), {Condition.OWNS}):  # which they never say
+            yield Moment(sender_of_classic(group, id_, instance), EPOCHS[epoch], frozenset(owns), 5, release), outcome
+
+
 _ASK: Final = {
+    HEARTBEAT: partial(classic_answers, HEARTBEAT),
+    SYNC_GROUP: partial(classic_answers, SYNC_GROUP),
     CONSUMER_GROUP_HEARTBEAT: consumer_answers,
     SHARE_GROUP_HEARTBEAT: share_answers,
     STREAMS_GROUP_HEARTBEAT: streams_answers,

@@ -13,9 +13,11 @@ import pytest
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
+    HEARTBEAT,
     OFFSET_COMMIT,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
+    SYNC_GROUP,
 )
 from tests.coordinator_model.groups.epochs.table_cases import (
     deeds,
@@ -23,7 +25,7 @@ from tests.coordinator_model.groups.epochs.table_cases import (
     misdeeds,
 )
 
-APIS: Final = (CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT, OFFSET_COMMIT)
+APIS: Final = (CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT, OFFSET_COMMIT, HEARTBEAT, SYNC_GROUP)
 
 
 # ---------------------------------------------------------------------------------------------------- the references are asked
