@@ -87,6 +87,12 @@ def lossy(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
     return records[:start] + records[start + random.randint(1, 20) :]
 
 
+def paused(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
+    """Nothing is captured for a minute, and the offsets of that time are missing."""
+    since_us = random.choice(records).at_us
+    return [one for one in records if not since_us <= one.at_us < since_us + 60_000_000]
+
+
 def from_the_middle(records: list[MirrorRecord], random: Random) -> list[MirrorRecord]:
     return renumbered(records[random.randrange(len(records)) :])
 

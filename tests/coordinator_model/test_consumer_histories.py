@@ -52,6 +52,11 @@ def test_records_lost_anywhere_make_no_error(plan: Plan, seed: int) -> None:
     assert errors(lives.lossy(plan.run().records, Random(seed))) == []
 
 
+@given(plans(), st.integers(0, 2**32 - 1))
+def test_a_pause_of_the_capture_of_a_minute_makes_no_error(plan: Plan, seed: int) -> None:
+    assert errors(lives.paused(plan.run().records, Random(seed))) == []
+
+
 @given(plans(), st.lists(st.floats(0, 1), max_size=5))
 def test_snapshots_anywhere_give_identical_findings(plan: Plan, cuts: list[float]) -> None:
     lives.assert_restarts_change_nothing(plan.run(), cuts)

@@ -28,7 +28,7 @@ def test_a_lawful_life_has_no_error(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("spoil", [lives.skewed, lives.late(), lives.from_the_middle, lives.lossy])
+@pytest.mark.parametrize("spoil", [lives.skewed, lives.late(), lives.from_the_middle, lives.lossy, lives.paused])
 def test_a_lawful_life_has_no_error_however_it_is_seen(kind: str, spoil: Spoil) -> None:
     @settings(max_examples=settings().max_examples // 2)
     @given(KINDS[kind](), st.integers(0, 2**32 - 1))
