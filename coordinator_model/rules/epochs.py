@@ -10,6 +10,7 @@ from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIRMED, CRITIC
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.events import (
     ClaimedMore,
+    DeletedAlive,
     EpochFenceIgnored,
     EpochShrank,
     JoinedAgain,
@@ -18,7 +19,12 @@ from coordinator_model.groups.epochs.events import (
 )
 from coordinator_model.groups.epochs.positions import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
 from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH
-from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence, epoch_response_evidence
+from coordinator_model.groups.evidence import (
+    epoch_exchange_evidence,
+    epoch_request_evidence,
+    epoch_response_evidence,
+    exchange_evidence,
+)
 from coordinator_model.groups.records import HeartbeatFacts, Removed
 from coordinator_model.rules.base import Breach, captured, is_refused_no_longer, rule, sender_text, who
 from coordinator_model.wire import API_NAMES, error_name
@@ -281,3 +287,25 @@ def E_23(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     False alarms: None known. It rests when the coordinator has moved, and where the holder's join was not seen.
     """
     return _breach_of(group, unlawful) if unlawful.kind == HELD else None
+
+
+@rule("group deleted with a member", CRITICAL, CONFIRMED, BROKER)
+def E_24(group: EpochGroupData, deleted: DeletedAlive) -> Breach:
+    """All offsets of a group that consumes are gone: its members begin again where auto.offset.reset says, and others own their partitions.
+
+    Condition: A DeleteGroups succeeded although a member was accepted less than a session before, has given nothing up too late, and
+        has neither left nor asked to.
+    Expected: NON_EMPTY_GROUP.
+    Action: Set the offsets of the group again (kafka-consumer-groups.sh --reset-offsets) and restart its clients. Keep the frames
+        (rebalance-monitor record) and the coordinator's log of that moment, and report them.
+    False alarms: None known. It rests when the coordinator has moved.
+    """
+    exchange, member = deleted.exchange, deleted.member
+    since_us = exchange.inv_us - member.accepted_asked_us
+    return Breach.of_member(
+        member,
+        f"The coordinator {exchange.broker} deleted group {group.name}, although {who(member)} is a member of it and was accepted "
+        f"{seconds(since_us)} before.",
+        "a DeleteGroups that succeeded",
+        captured(member.epoch_frame, *exchange_evidence(exchange)),
+    )

@@ -20,7 +20,9 @@ from coordinator_model.groups.epochs import (
     sessions,
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
+from coordinator_model.groups.epochs.events import DeletedAlive
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
+from coordinator_model.groups.epochs.positions import surely_stays
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.view import view
 from coordinator_model.groups.events import Mismatched
@@ -120,11 +122,23 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         if api_key == LEAVE_GROUP:
             return classic_members.on_left(self, exchange, body)
         if api_key == DELETE_GROUPS and 0 in exchange.error_codes:
+            events = self._deleted_alive(exchange)
             self.on_gap(exchange.res_us, "the group was deleted")
             for member in self.members.values():
                 member.removed = member.removed or Removed.REMOVED
             self.begin_anew()
             self.deleted_us = exchange.res_us
+            return events
+        return NOTHING
+
+    def _deleted_alive(self, exchange: Exchange) -> tuple[Event, ...]:
+        """Return an event if a member certainly lived as the group was deleted. Call this before the members are dropped."""
+        if not exchange.gap_free or not is_coordinator(self, exchange.broker):
+            return NOTHING
+        since_us = exchange.inv_us - self.clock_skew_us
+        for member in self.present_members():
+            if member.accepted_us < since_us and surely_stays(self, exchange, member):
+                return (DeletedAlive(exchange, member),)
         return NOTHING
 
     def _note_release(self, exchange: Exchange) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.conversation import Asked, Client
 from tests.coordinator_model.epoch_groups import alone, lives_on, moved, over, pair
 from tests.coordinator_model.epochs import Epochs, foo, shows_release
 
@@ -671,3 +671,48 @@ def test_E_18_leaves_a_fence_alone_if_the_instance_id_may_be_free(why: str) -> N
     talk.settle()
     assert "E-18" not in talk.rules()
     assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-24
+
+
+def ask_delete(talk: Epochs) -> Asked:
+    return talk.ask(talk.client("operator"), wire.DeleteGroupsRequest(groups_names=(talk.group,)))
+
+
+def deleted(error: int = 0) -> wire.DeleteGroupsResponse:
+    return wire.DeleteGroupsResponse(results=(wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=error),))
+
+
+def test_E_24_fires_when_a_group_is_deleted_whose_member_lives() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    talk.wait(1_000)
+    talk.answer(ask_delete(talk), deleted())
+    talk.settle()
+    finding = talk.the("E-24")
+    assert (finding.severity, finding.certainty, finding.blame, finding.member_id) == ("critical", "confirmed", "broker", "a-id")
+    assert "although member a-id" in finding.summary
+    over(talk)
+    assert talk.the("E-24").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("why", ["refused", "left", "leaves", "may have expired", "moved", "a frame is missing"])
+def test_E_24_allows_the_deletion_of_a_group_that_may_be_empty(why: str) -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.wait(40_000 if why == "may have expired" else 1_000)
+    if why == "left":
+        talk.leaves(a)
+    if why == "moved":
+        talk.refused(a, 16)
+    leaves = talk.ask_beat(a, -1) if why == "leaves" else None
+    asked = ask_delete(talk)
+    if why == "a frame is missing":
+        talk.gap()
+    talk.answer(asked, deleted(68 if why == "refused" else 0))
+    if leaves is not None:
+        talk.answer(leaves, talk.given(a, -1))
+    talk.settle()
+    assert "E-24" not in talk.rules()
