@@ -37,6 +37,7 @@ _NOTHING_HOLDS: Final = (frozenset[Condition](),)
 _OWNS: Final = (frozenset({Condition.OWNS}),)
 _MALFORMED: Final = (frozenset({Condition.MALFORMED}),)
 _OF_OUTSIDERS: Final = frozenset({GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID})
+_GAVE_IT_BACK: Final = frozenset({Removed.LEFT, Removed.REMOVED})
 _NO_SENDER: Final = frozenset[Sender]()
 OF_ANOTHER: Final = frozenset({Sender.RETURNING, Sender.RIVAL})
 
@@ -109,6 +110,8 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     others = _NO_SENDER if named is None else OF_ANOTHER
     if (member is None or not member.present) and _held_by_another(group, exchange):
         return frozenset({Sender.RIVAL})
+    if member is None and _is_free(group, exchange):
+        return frozenset({Sender.MEMBER, Sender.OUTSIDER})
     if member is None:
         if exchange.member_id and not never_joined(group, exchange, member) and not _is_released(group, exchange):
             return ANY_SENDER
@@ -171,6 +174,20 @@ def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
         and group.followed_us < _shown_us(holder) < exchange.inv_us
         and exchange.gap_free
         and not _may_be_taken(group, exchange, _shown_us(holder))
+    )
+
+
+def _is_free(group: EpochGroupData, exchange: Exchange) -> bool:
+    """Return True if nobody holds the instance id: all that ever did have left the group, and none can have taken it unseen."""
+    if exchange.instance_id is None or not exchange.gap_free:
+        return False
+    holders = [known for known in group.members.values() if known.instance_id == exchange.instance_id]
+    return bool(holders) and all(
+        known.gone
+        and known.removed in _GAVE_IT_BACK
+        and group.followed_us < known.removed_us < exchange.inv_us
+        and not _may_be_taken(group, exchange, known.removed_us)
+        for known in holders
     )
 
 

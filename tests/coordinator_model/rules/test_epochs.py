@@ -567,6 +567,59 @@ def test_E_18_fires_when_a_released_instance_id_is_refused() -> None:
     assert talk.rules() == ["E-18"]
 
 
+def test_E_18_fires_when_a_free_instance_id_is_said_to_be_held() -> None:
+    talk = Epochs()
+    a, b = talk.member("a", "i"), talk.member("b")
+    talk.joins(a, 2, foo(0))
+    talk.joins(b, 3)
+    talk.leaves(a)
+    talk.wait(1_000)
+    talk.refused_join(talk.member("next", "i"), 111)
+    talk.settle()
+    assert talk.rules() == ["E-18"]
+
+
+@pytest.mark.parametrize("why", ["leaves now", "was taken", "may be taken", "a frame is missing", "moved", "its holder was fenced"])
+def test_E_18_allows_an_instance_id_that_may_be_held_to_be_refused(why: str) -> None:
+    talk = Epochs()
+    a, b = talk.member("a", "i"), talk.member("b")
+    talk.joins(a, 2, foo(0))
+    talk.joins(b, 3)
+    if why == "its holder was fenced":
+        talk.wait(62_000)
+        talk.refused(a, 25)
+    elif why == "leaves now":
+        talk.ask_beat(a, -1)
+    else:
+        talk.leaves(a)
+        talk.wait(1_000)
+    if why == "was taken":
+        talk.joins(talk.member("c", "i"), 4)
+    if why == "may be taken":
+        c = talk.member("c", "i")
+        talk.ask_beat(c, 0, **talk.join_fields())
+        talk.close(c)
+    if why == "a frame is missing":
+        talk.gap()
+    if why == "moved":
+        talk.beats(moved(talk, b))
+    talk.refused_join(talk.member("next", "i"), 111)
+    talk.settle()
+    assert "E-18" not in talk.rules()
+
+
+def test_E_18_allows_an_instance_id_to_be_refused_that_became_free_meanwhile() -> None:
+    talk = Epochs()
+    a, following = talk.member("a", "i"), talk.member("next", "i")
+    talk.joins(a, 2, foo(0))
+    talk.joins(talk.member("b"), 3)
+    asked = talk.ask_beat(following, 0, **talk.join_fields())
+    talk.leaves(a)
+    talk.answer(asked, wire.ConsumerGroupHeartbeatResponse(error_code=111))
+    talk.settle()
+    assert "E-18" not in talk.rules()
+
+
 def test_E_18_allows_a_full_group_to_refuse_newcomers() -> None:
     talk = Epochs()
     alone(talk)
