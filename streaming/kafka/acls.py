@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaError
-from cryptography import x509
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -26,6 +25,8 @@ def user_of(properties: Mapping[str, Any]) -> str:
         return str(properties.get("sasl.username", "(unknown)"))
     certificate = properties.get("ssl.certificate.location")
     if certificate is not None:
+        from cryptography import x509  # noqa: PLC0415 - 8 MiB, and hardly anybody reads the name in a certificate
+
         try:
             return x509.load_pem_x509_certificate(Path(str(certificate)).read_bytes()).subject.rfc4514_string()
         except (OSError, ValueError):

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from streaming.kafka.trust import why_not_trusted
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -100,7 +98,11 @@ def trouble_of(error: KafkaError) -> ConnectionProblem | None:
 
 def explained(properties: Mapping[str, Any], trouble: ConnectionProblem, reason: str) -> str:
     """The reason with what librdkafka leaves out: which certificate is not accepted, and why."""
-    found = why_not_trusted(properties) if trouble is ConnectionProblem.TRUST else None
+    if trouble is not ConnectionProblem.TRUST:
+        return reason
+    from streaming.kafka.trust import why_not_trusted  # noqa: PLC0415 - what reads certificates takes 8 MiB
+
+    found = why_not_trusted(properties)
     return reason if found is None else f"{found}: {reason}"
 
 
