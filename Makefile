@@ -122,7 +122,7 @@ sparks: setup ## The job's story under other releases of Spark, each in an envir
 screenshots: setup ## Run the demo, and take the pictures of its page that the documents show
 	@$(BIN)/python -m tests.screenshots $(ARGS)
 
-.PHONY: bench soak bench-decode bench-model bench-tap bench-replay bench-log bench-watch bench-page bench-report bench-events
+.PHONY: bench soak bench-decode bench-model bench-tap bench-replay bench-log bench-watch bench-day bench-page bench-report bench-events
 bench: setup ## Latency, highest rate and catching up beside an empty model and one row per group; then partitions and groups, side by side
 	@$(BIN)/python -m tests.bench.job $(ARGS)
 soak: setup ## Two hours of steady load; fails if memory, threads, file handles or checkpoint grew (ARGS="--minutes 30")
@@ -141,6 +141,8 @@ bench-events: setup ## What events cost the model, over golden transcripts
 	@$(BIN)/python -m tests.bench.events $(ARGS)
 bench-watch: setup ## watch on packets and on the mirror topic beside the Spark job: cores, memory, latency, seconds to the first group; as root
 	@$(BIN)/python -m tests.bench.watch $(ARGS)
+bench-day: setup ## A day of 1,000 frames a second in time-lapse through watch; fails if memory is not level at its end (an hour)
+	@$(BIN)/python -m tests.bench.watch_day $(ARGS)
 bench-page: setup ## The page with 1,000 groups: bytes, first paint in Chromium, and what 20 viewers cost
 	@$(BIN)/python -m tests.bench.page $(ARGS)
 bench-report: setup ## The report on 1,000 groups with 10,000 rebalances: seconds and bytes of each form
