@@ -143,6 +143,12 @@ def watch(
     given = [name for name, value in inputs.items() if value]
     if len(given) > 1:
         fail(f"{' and '.join(given)} are different inputs: give one of them")
+    of_packets = {"--interface": interface != ANY, "--port": port, "--key-log": key_log}
+    idle = [name for name, value in of_packets.items() if value and given and (given != ["-"] or name == "--interface")]
+    if idle:
+        fail(f"{idle[0]} has no effect with {given[0]}: it says which packets of this machine are read")
+    if command_config and not (bootstrap_server or mirror_to):
+        fail("--command-config has no effect without --bootstrap-server or --mirror-to")
     try:
         configuration = _configuration(config)
         cluster = cluster or (configuration.cluster if configuration else "")

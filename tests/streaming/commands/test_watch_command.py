@@ -55,6 +55,18 @@ def test_the_page_needs_no_address(options: list[str], tmp_path: Path) -> None:
         assert re.search(r"the page is at http://127\.0\.0\.1:8080/|--web: cannot listen on 127\.0\.0\.1:8080", line), line
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--interface", "eth0"], "--interface has no effect with -: it says which packets of this machine are read"),
+        (["--command-config", "x"], "--command-config has no effect without --bootstrap-server or --mirror-to"),
+        (["--listen", ":1=b:2"], "- and --listen are different inputs: give one of them"),
+    ],
+)
+def test_an_option_without_effect_is_refused(options: list[str], said: str, tmp_path: Path) -> None:
+    assert ended([*WATCH, *options], b"", tmp_path) == (2, f"error: {said}\n")
+
+
 def test_the_page_is_not_opened_to_others(tmp_path: Path) -> None:
     status, words = ended([*WATCH, "--web", "0.0.0.0:0"], heartbeats(), tmp_path)
     assert (status, words.startswith("error: --web: 0.0.0.0:0 would open the page to others.")) == (2, True)
