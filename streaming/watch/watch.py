@@ -108,7 +108,10 @@ class Watch:
             tell(f"the state of the last run cannot be read, and everything is learned anew: {error}")
             earlier = State(origin=earlier.origin)
             self.engine = self._engine(settings, earlier)
-        self._resumed_us = earlier.saved_us  # newest capture time of the run before; 0 if this is the first
+        knows_groups = any(len(model.groups) for model in self.engine.models.values())
+        self._resumed_us = (
+            earlier.saved_us if knows_groups else 0
+        )  # newest capture time of the run before, if a gap after it matters
         self.handover = Handover(outputs, earlier.offsets)
         self._origin = earlier.origin
 

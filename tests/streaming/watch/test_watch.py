@@ -123,6 +123,12 @@ def test_killed_and_started_again_it_goes_on_and_the_time_between_is_a_gap(tmp_p
     assert "sight of everything for 61.0 s: it did not run" in gap["summary"]
 
 
+def test_started_again_after_a_run_that_saw_no_group_it_says_nothing_of_the_time_between(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert run(watch(state), [tick(START_US)]) == []
+    assert run(watch(state), [tick(START_US + 100_000_000), *records(since_us=START_US + 101_000_000)[:6]]) == []
+
+
 def test_a_state_of_another_input_or_that_is_damaged_is_said_and_not_gone_on_from(tmp_path: Path) -> None:
     state, said = tmp_path / "state", list[str]()
     run(watch(state), records())
