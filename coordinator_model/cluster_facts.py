@@ -5,7 +5,7 @@ None of them is needed: without them findings have less detail, and name a topic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -148,6 +148,8 @@ class ClusterFacts(Stored):
     _failed: dict[tuple[str, str, str], FailedConnections] = {}  #: by cluster, address of a broker and host of the client
     _ends_captured: dict[tuple[str, str], bool] = {}  #: (cluster, broker) → whether the end of a connection is captured
     step_us: int = 0  #: how coarse the times of the partition's records are; the coarsest counts
+    _first: dict[tuple[str, str], str] = {}  #: (cluster, address) → that of the broker's first listener, if ends are not captured
+    _answered_us: dict[tuple[str, str], int] = {}  #: (cluster, such a first listener) → last answer of its broker
 
     def connections_failed(self, record: MirrorRecord, failed: Unreached) -> None:
         """Take over that connections to a broker's address failed since the last such record of that host."""
@@ -181,11 +183,25 @@ class ClusterFacts(Stored):
 
     def connection_opened(self, record: MirrorRecord) -> None:
         """Take over whether the end of the connection will be captured, too. A request log shows none."""
-        self._ends_captured[record.cluster, record.broker] = record.frame != NO_END
+        where = record.cluster, record.broker
+        self._ends_captured[where] = not record.frame.startswith(NO_END)
+        if not self._ends_captured[where]:
+            first = self._first[where] = record.frame[len(NO_END) + 1 :].decode("utf-8", "replace") or record.broker
+            self._answered_us.setdefault((record.cluster, first), 0)
 
     def captures_ends(self, cluster: str, broker: str) -> bool:
         """Return True if a connection to the broker is known to be open while its end was not captured."""
         return self._ends_captured.get((cluster, broker), False)
+
+    def answered(self, cluster: str, broker: str, at_us: int) -> None:
+        """Take over that a broker answered somebody: where no end of a connection is captured, nothing else shows that it is there."""
+        if self._first and (first := self._first.get((cluster, broker))) is not None:
+            self._answered_us[cluster, first] = at_us
+
+    def answered_us(self, cluster: str, addresses: Iterable[str]) -> int | None:
+        """Return when a broker last answered anybody, at any of its addresses; None if ends of its connections are captured."""
+        firsts = (self._first.get((cluster, one)) for one in addresses)
+        return max((self._answered_us[cluster, first] for first in firsts if first is not None), default=None)
 
     def learn_topics(self, cluster: str, names: Mapping[str, str]) -> None:
         """Take over names of topics; beyond a number of them the oldest are dropped."""

@@ -322,8 +322,10 @@ class Coordinator:
         if record.step_us:
             self._facts.step_us = max(self._facts.step_us, record.step_us)
         is_request = record.kind is _REQUEST
-        if self._disconnections and not is_request:
-            note_answer(self._disconnections, record.cluster, record.broker, record.at_us)
+        if not is_request:
+            self._facts.answered(record.cluster, record.broker, record.at_us)
+            if self._disconnections:
+                note_answer(self._disconnections, record.cluster, record.broker, record.at_us)
         if api_key == API_VERSIONS and not is_request and not record.cut_bytes:
             self._facts.saw_versions(record.cluster, record.broker, record.frame, record.api_version)
         group_id, cut_bytes = record.group or "", record.cut_bytes

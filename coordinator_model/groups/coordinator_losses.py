@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from coordinator_model.finding import Evidence
 from coordinator_model.groups.coordinator_records import (
     LostCoordinator,
     are_one,
@@ -33,6 +34,8 @@ from coordinator_model.wire.constants import (
 NEVER_WAITS: Final = frozenset({HEARTBEAT, LEAVE_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
 """Requests of members that wait for nobody, at most for a write."""
 
+_SOUGHT_KEPT: Final = 64
+
 
 class CoordinatorLoss(Stored):
     """Whether one group has its coordinator, as far as frames show it."""
@@ -40,6 +43,8 @@ class CoordinatorLoss(Stored):
     named: tuple[str, ...] = ()  #: node id and address of the last FindCoordinator response
     throttled_until_us: int = 0
     lost: LostCoordinator | None = None  #: the latest
+    sought: dict[tuple[str | None, str], tuple[int, Evidence]] = {}
+    #: client id and host of members' clients → their last FindCoordinator, where the ends of connections are not captured
 
     def on_no_connection(self, group: Group[Any], at_us: int, sessions_ms: Mapping[str, int]) -> None:
         """Process the end of the last connection of a member.
@@ -58,6 +63,8 @@ class CoordinatorLoss(Stored):
         """Note that the coordinator has answered nobody in the group since it took a request that never waits, some seconds ago."""
         if self.is_away:
             return
+        if self.sought and (of_members := sessions_ms()):
+            self._on_no_answer(group, now_us, of_members)
         unanswered = (
             one
             for one in group.open.values()
@@ -70,6 +77,21 @@ class CoordinatorLoss(Stored):
             return
         if all((member.proven_us or 0) < first.inv_us for member in group.members.values()) and (of_members := sessions_ms()):
             self._lose(group, first.inv_us, of_members, silent=first)
+
+    def _on_no_answer(self, group: Group[Any], now_us: int, sessions_ms: Mapping[str, int]) -> None:
+        """Note that the coordinator has answered nobody at all for half a session, while its clients ask for it and ask it nothing."""
+        since_us = self.last_answer_us(group)
+        if not since_us or now_us < max(since_us, group.coverage.since_us) + min(sessions_ms.values()) * 500:
+            return
+        asked = any(one.inv_us > since_us and one.api_key != FIND_COORDINATOR for one in group.open.values())
+        sought = {client: frame for client, (at_us, frame) in self.sought.items() if at_us > since_us}
+        if sought and not asked:
+            self._lose(group, since_us, sessions_ms)
+            self.lost = self.lost and self.lost._replace(searching=tuple(sought), frames=tuple(sought.values())[:2])
+
+    def last_answer_us(self, group: Group[Any]) -> int | None:
+        """Return when the coordinator last answered anybody; None if ends of its connections are captured, which show more."""
+        return group.facts.answered_us(group.cluster, (group.broker, *group.addresses.others))
 
     def _lose(self, group: Group[Any], since_us: int, sessions_ms: Mapping[str, int], *, silent: Exchange | None = None) -> None:
         self.lost = LostCoordinator(
@@ -175,10 +197,15 @@ class CoordinatorLoss(Stored):
         A live client sends it within a second or two. If none does for half a session timeout, the processes had ended, and a later
         FindCoordinator is from a restarted one.
         """
-        lost = self.lost
+        lost, client = self.lost, exchange.actor.named
+        if self.last_answer_us(group) is not None and any(member.actor.named == client for member in group.members.values()):
+            self.sought.pop(client, None)
+            self.sought[client] = exchange.inv_us, request_evidence(exchange)
+            if len(self.sought) > _SOUGHT_KEPT:
+                del self.sought[next(iter(self.sought))]
+            group.changed = True
         if lost is None or lost.returned_us or (not lost.searching and exchange.inv_us > lost.since_us + lost.session_ms * 500):
             return
-        client = exchange.actor.named
         members = (group.members[id_].actor for id_ in lost.members if id_ in group.members)
         known = {actor.named for actor in members}
         if client in known:

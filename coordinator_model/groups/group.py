@@ -443,7 +443,7 @@ class GroupModel(Group[M]):
             coming.append(now_us + _LATER_US)  # its answer to another group does not schedule a check
         elif self.members:
             coming.append(now_us + _STEADY_US)
-        awaiting = self.awaiting()
+        awaiting, answered_us = self.awaiting(), self.coordinator_changes.last_answer_us(self)
         for member in sorted(self.members.values(), key=lambda member: member.last_frame_us):  # those that fall silent first
             if member.id in awaiting:
                 coming.append(now_us + _SOON_US)  # its response does not schedule a check
@@ -451,7 +451,9 @@ class GroupModel(Group[M]):
             if self.certainly_lasts(member, now_us + _STEADY_US):
                 continue  # the group is looked at before
             end_us = self.session_end_us(member)
-            if end_us is not None and end_us <= now_us:
+            if end_us is not None and end_us <= now_us and answered_us is not None and answered_us < end_us:
+                coming.append(now_us + _SOON_US)  # a broker that has died ends no session, and a log does not show that it did
+            elif end_us is not None and end_us <= now_us:
                 yield end_us, self.end_session(member, end_us)
             elif end_us is not None:
                 coming.append(end_us)

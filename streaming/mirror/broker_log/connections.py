@@ -67,11 +67,31 @@ class BrokerRestarts:
         return is_anew
 
 
+class BrokerListeners:
+    """The listeners of one broker: those of one host that stand in one log."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}  # address → that of the broker's first listener
+        self._in_file: dict[tuple[object, str], str] = {}  # the same by log and host
+
+    def note(self, connection: str, file: object) -> None:
+        """Note that a connection stands in a log."""
+        address = ends_of(connection).broker
+        place = file, address.rpartition(":")[0]
+        first = self._first.get(address) or self._in_file.get(place) or address
+        self._first.setdefault(address, first)
+        self._in_file.setdefault(place, first)
+
+    def first(self, address: str) -> str:
+        """Return the address of the first listener of a broker, by that of any."""
+        return self._first.get(address, address)
+
+
 class LoggedConnection(Conversation):
     """A connection whose exchanges are written one by one, whole.
 
     :param software: what the broker says of the client's software.
-    :param midway: the log begins while the connection is open.
+    :param first: address of the first listener of its broker.
     """
 
     def __init__(
@@ -81,8 +101,8 @@ class LoggedConnection(Conversation):
         cluster: str,
         name: str,
         ends: Ends,
+        first: str,
         at_us: int,
-        midway: bool,
         frame_cap: int,
         on_opaque: Callable[[str], None],
         known_software: ClientSoftware,
@@ -103,7 +123,8 @@ class LoggedConnection(Conversation):
         self.is_over = False  #: whether its broker was started anew since
         self.waiting = 0  #: exchanges that are known of, and not written yet
         self.names: dict[str, None] = {}  #: groups that its requests name, those that are not written yet included
-        self._held = [] if midway else [record._replace(frame=NO_END) for record in self._held]
+        broker = b"" if first == ends.broker else b" " + first.encode()
+        self._held = [record._replace(frame=NO_END + broker) for record in self._held]
 
     def asked(self, logged: Logged, at_us: int) -> None:
         """The client's next request."""

@@ -16,11 +16,11 @@ from collections import Counter
 from heapq import heappop, heappush, merge
 from typing import TYPE_CHECKING, Final
 
-from coordinator_model.wire.constants import API_VERSIONS, COMMITS, HEARTBEAT
+from coordinator_model.wire.constants import COMMITS, HEARTBEAT
 from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, expired, pack_loss, tick, topics
 from coordinator_model.wording import counted
 from streaming.mirror.broker_log import HELD_BACK_US
-from streaming.mirror.broker_log.connections import BrokerRestarts, LoggedConnection, ends_of
+from streaming.mirror.broker_log.connections import BrokerListeners, BrokerRestarts, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
 from streaming.mirror.broker_log.request_line import LogEntry, Logged, LoggedTopics, RequestLines, SetBack, Unread
 from streaming.mirror.broker_log.scan import Scanner
@@ -89,6 +89,7 @@ class RequestLogReader:
         self._order = 0
         self._connections: dict[str, LoggedConnection] = {}
         self._restarts = BrokerRestarts()
+        self._listeners = BrokerListeners()
         self._software = ClientSoftware()
         self._topics = KnownTopics()
         self._may_wait: dict[LoggedConnection, tuple[int, str]] = {}  # since when a request may wait unseen, of which member
@@ -136,6 +137,8 @@ class RequestLogReader:
             entry = self.lines.read(line)
             if entry is None:
                 continue
+            if isinstance(entry, Logged) and entry.connection not in self._connections:
+                self._listeners.note(entry.connection, clock)
             before = clock.set_back
             late_us = clock.late_us(entry.at_us) if entry.at_us else 0
             if clock.set_back > before:
@@ -249,8 +252,8 @@ class RequestLogReader:
                 cluster=self._cluster,
                 name=logged.connection,
                 ends=ends,
+                first=self._listeners.first(ends.broker),
                 at_us=logged.received_us,
-                midway=logged.api_key != API_VERSIONS,
                 frame_cap=self._frame_cap,
                 on_opaque=lambda reason: self.counts.update({f"connections that cannot be followed: {reason}": 1}),
                 known_software=self._software,

@@ -86,4 +86,4 @@ def test_lines_are_told_as_they_come(path, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _: next(pause))
     with pytest.raises(KeyboardInterrupt):
         follow([file], reader)
-    assert [record.kind.value for record in found if record.group] == ["req", "res", "req", "res"]
+    assert [record.kind.value for record in found if record.group] == ["open", "req", "res", "req", "res"]
