@@ -137,6 +137,11 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         """By how much a frame may come later than a newer one of another connection, in microseconds."""
         return self.settings.late_us + self.facts.step_us
 
+    @property
+    def shows_ends(self) -> bool:
+        """True unless ends of connections with the coordinator are not captured: then nothing shows when a client hung up."""
+        return self.coordinator_changes.last_answer_us(self) is None
+
     # ------------------------------------------------------------------------------------------------ requests and connections
 
     def line(self, connection: str) -> ConnectionState:

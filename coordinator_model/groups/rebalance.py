@@ -147,7 +147,7 @@ class Moved(NamedTuple):
 
     moved: int  #: with another holder than before, including none
     stayed: int
-    unheld: tuple[Unheld, ...]  #: those without a holder for a while, in order
+    unheld: tuple[Unheld, ...] | None  #: those without a holder for a while, in order; None if it is not known for how long
 
 
 class Starter(NamedTuple):
@@ -237,6 +237,7 @@ class Recorder(Stored):
     members_known: bool | None = None  #: whether the membership is known; None if it never was
     costs: dict[str, Cost] = {}  #: by cause, of all rebalances that are over
     over: tuple[Rebalance, ...] = ()  #: of a classic group the latest that are over and led to a generation, oldest first
+    stops_unseen: bool = False  #: since the last rebalance a member with partitions stopped, at a moment that nothing shows
 
     @property
     def is_joining(self) -> bool:
@@ -307,7 +308,7 @@ class Recorder(Stored):
         else:
             last = max((one for one in members if one.served_us), key=lambda one: one.served_us, default=None)
         over.over_us, over.size, over.lost_us = at_us, len(members), sum(one.idle_us(at_us) for one in members)
-        self.add_cost(group, over.cause, Cost(1, over.lost_us, sum(one.us for one in moved.unheld) if moved else 0))
+        self.add_cost(group, over.cause, Cost(1, over.lost_us, sum(one.us for one in (moved and moved.unheld) or ())))
         self.add(
             group,
             RebalanceFinished,

@@ -239,6 +239,7 @@ class ClassicRebalances(Recorder):
         note_departure(group, member, why, stopped_us=stopped_us, known_us=at_us, held=held)
         if identity.holder in self.held:
             self.gone_us.setdefault(identity.holder, stopped_us)
+            self.stops_unseen |= why in _UNSEEN_STOPS and not member.leaving and not group.shows_ends
         progress = self.current.members.get(member.id) if self.current is not None else None
         told_us = progress.told_us if progress is not None else 0
         if why in {Removed.SILENT, Removed.DROPPED} and not member.leaving:
@@ -294,6 +295,7 @@ class ClassicRebalances(Recorder):
     def forget(self, *, held_known: bool) -> None:
         """Drop who holds what; ``held_known``: nobody holds anything."""
         self.held, self.gone_us, self.unheld, self.held_known, self.lost = {}, {}, (), held_known, {}
+        self.stops_unseen = False
 
     # ------------------------------------------------------------------------------------------------ the rebalance
 
@@ -380,7 +382,7 @@ class ClassicRebalances(Recorder):
         before_known = self.held_known or current.generation == current.incarnation == 1  # a new group
         if before_known and all(one.partitions is not None for one in members if one.served_us):
             moved = self._moved(after, by_holder, at_us)
-        self.gone_us = {}
+        self.gone_us, self.stops_unseen = {}, False
         complete = ended == SERVED and all(one.partitions is not None for one in members)
         self.held_known = (complete or self.held_known) and sum(1 for _ in holders(after)) <= PARTITIONS_KEPT
         self.held = after if self.held_known else {}
@@ -405,7 +407,12 @@ class ClassicRebalances(Recorder):
                 unheld.append(Unheld(topic, partition, held_us - free_us))
         self.unheld = tuple(left)
         stayed = sum(new.get(each) == holder for each, holder in old.items())
-        return Moved(len({**old, **new}) - stayed, stayed, tuple(sorted(one for one in unheld if one.us > 0)))
+        known = None if self.stops_unseen else tuple(sorted(one for one in unheld if one.us > 0))
+        return Moved(len({**old, **new}) - stayed, stayed, known)
+
+
+_UNSEEN_STOPS: Final = frozenset({Removed.SILENT, Removed.REPLACED, Removed.DROPPED})
+"""Why a member is none any more that may have stopped at any time after its last frame: the end of its connection shows when."""
 
 
 def _took_part(group: GroupData, current: Rebalance) -> list[MemberProgress]:
@@ -433,7 +440,7 @@ def _returned(
     holder = identity.holder
     before, recorder.held[holder] = recorder.held.get(holder, {}), partitions
     since_us = recorder.gone_us.pop(holder, None) if identity.instance_id is not None else None
-    if since_us is None:
+    if since_us is None or not group.shows_ends:
         return None
     unheld = tuple(Unheld(topic, number, at_us - since_us) for (topic, number), _ in sorted(holders({holder: before})))
     recorder.add_cost(group, STATIC_RETURNED, Cost(0, 0, sum(one.us for one in unheld)))

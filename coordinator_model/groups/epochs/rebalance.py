@@ -240,6 +240,7 @@ class EpochRebalances(Recorder):
             for other in others:
                 taken |= other.holds & held
             self._release(held - taken, identity.holder, stopped_us, at_us)
+            self.stops_unseen |= why == Removed.SILENT and bool(held - taken) and not group.shows_ends
         if why != Removed.AWAY:
             was_member_us = stopped_us - member.joins[-1] if member.joins else 0
             named = by_topic((group.topic_text(topic), number) for topic, number in held)
@@ -305,6 +306,7 @@ class EpochRebalances(Recorder):
                 if held:
                     stopped_us = stopped_us_of(other, Removed.SILENT, at_us)
                     self._release(frozenset(held), Identity.of_member(other).holder, stopped_us, at_us)
+                    self.stops_unseen |= not group.shows_ends
                     self._goes(other, stopped_us, at_us)
         for each in gained:
             holder, since_us = self.free.pop(each, ("", 0))
@@ -394,7 +396,7 @@ class EpochRebalances(Recorder):
             self._explain(group, current, topics_changed(group, gained, frozenset(self.free)))
         moved = self._moved(group, present, at_us) if known else None
         self.free = {each: ("", max(at_us, since_us)) for each, (_, since_us) in self.free.items()}
-        self.before, self.unheld_us = {}, {}
+        self.before, self.unheld_us, self.stops_unseen = {}, {}, False
         waited = _waited_for(current, present, at_us) if group.traits.exclusive else []
         self.end(group, at_us, ended, members, assignor=None, moved=moved, waited=waited, frame=frame)
 
@@ -415,7 +417,7 @@ class EpochRebalances(Recorder):
         elsewhere = sum(now.get(each, "") != holder for each, holder in self.before.items())
         held = sum(len(member.holds) for member in present)
         unheld = tuple(Unheld(group.topic_text(topic), number, us) for (topic, number), us in sorted(self.unheld_us.items()) if us)
-        return Moved(elsewhere, held - sum(now[each] != self.before[each] for each in now), unheld)
+        return Moved(elsewhere, held - sum(now[each] != self.before[each] for each in now), None if self.stops_unseen else unheld)
 
 
 def stopped_us_of(member: EpochMember, why: Removed, at_us: int) -> int:
