@@ -301,9 +301,9 @@ def C_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """The group lost its coordinator and no broker has taken over: no member can heartbeat, commit or rejoin.
 
     Condition: No broker has accepted anybody for half of the shortest session timeout since the connections of all members ended,
-        while their clients ask for the coordinator; or since it took a request that is answered at once and answered nobody in the
-        group, which is an error after 30 s. A note where several members, or several groups, lost their connections at once and
-        nobody asks: either the broker or all of them may be gone.
+        in a broker's log since it answered anybody, while their clients ask for the coordinator; or since it took a request that is
+        answered at once and answered nobody in the group, which is an error after 30 s. A note where several members, or several
+        groups, lost their connections at once and nobody asks: either the broker or all of them may be gone.
     Expected: Another broker takes over within seconds.
     Action: Look at the broker named: did it crash, hang, or lose its network? Look at the controller's log for the new leader of the
         group's __consumer_offsets partition. Clients come back by themselves; those that gave their member ids up wait until the
@@ -384,7 +384,12 @@ def _lost_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinato
             f"Group {group.name} has had no coordinator for more than {waited}, since it lost {lost.broker} at {since}: its {members} "
             f"cannot heartbeat, commit or rejoin; {looking} {ask} for a coordinator{_together(group, lost)}."
         )
-        observed = f"the connections of {members} to {lost.broker} ended, FindCoordinator was asked since, and nobody was accepted"
+        ended = (
+            f"the connections of {members} to {lost.broker} ended"
+            if group.shows_ends
+            else f"{lost.broker} answered nobody any more"
+        )
+        observed = f"{ended}, FindCoordinator was asked since, and nobody was accepted"
     else:
         if len(lost.members) > 1:
             lose = f"{'Both' if len(lost.members) == 2 else 'All'} members of group {group.name} lost their connections to {lost.broker}"
@@ -426,7 +431,7 @@ def _returned_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordi
         after = "the first request that was not answered"
     else:
         was = f"Group {group.name} had no coordinator for {away} after it lost {lost.broker} at {since}"
-        after = f"all connections to {lost.broker} had ended"
+        after = f"all connections to {lost.broker} had ended" if group.shows_ends else f"the last answer of {lost.broker}"
     return Breach(
         "",
         f"{was}; {broker} answers now, and {members}{_together(group, lost)}.",

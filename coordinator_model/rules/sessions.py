@@ -169,10 +169,10 @@ def T_04(group: ClassicGroup, silent: FellSilent) -> Breach | None:
         it, or of its instance id, under way; or the broker's log says that the coordinator ended its session.
     Expected: A heartbeat within the session timeout, or a LeaveGroup.
     Action: Find out why that process died or froze: crash, memory limit, suspended host, network.
-    False alarms: A client that moved to a path that is not captured; in a broker's log one that lost its broker. It rests while the
-        members have no coordinator (C-14), and where the client goes on under another id; in groups with epochs also for a client
-        that looks for its coordinator, was seen to leave, or was throttled for longer than a session. A static member lawfully goes
-        silent when it restarts. Of Kafka Streams, which closes without leaving, T-09 tells instead.
+    False alarms: A client that moved to a path that is not captured. It rests while the members have no coordinator (C-14), in a
+        broker's log until that broker has answered anybody after the session, and where the client goes on under another id; in groups
+        with epochs also for a client that looks for its coordinator, was seen to leave, or was throttled for longer than a session. A
+        static member lawfully goes silent when it restarts. Of Kafka Streams, which closes without leaving, T-09 tells instead.
     """
     member = silent.member
     if member.leaving or group.coordinator_changes.is_lost(group) or _joined_as_another(group, member) or _is_closed(group, member):
