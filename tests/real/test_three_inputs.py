@@ -29,8 +29,9 @@ pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.lab]
 LOGGED = demo_broker._LOG4J.replace("</Loggers>", '<Logger name="kafka.request.logger" level="DEBUG"/></Loggers>')
 
 
-#: a group without its coordinator, a client that hung up without leaving, JoinGroups that are given up
-NOT_IN_A_LOG = {"C-14", "T-09", "T-10"}
+#: a group without its coordinator, a client that hung up without leaving, JoinGroups that are given up; a session that may have ended
+#: while its broker was away
+NOT_IN_A_LOG = {"C-14", "T-04", "T-09", "T-10"}
 #: what is found instead of a client that hung up, a leader among them, or lost a broker that died: it says nothing more
 HUNG_UP_UNSEEN = {"P-10", "R-02", "R-03", "T-04"}
 #: a static member that returns is a new one to a coordinator that had removed it
@@ -47,6 +48,15 @@ class Told(NamedTuple):
         """Rule, group and client of each finding about these groups."""
         return {(one.rule, one.group, one.client_id) for one in self.findings if one.group and groups(one.group)}
 
+    def costs(self) -> dict[tuple[str, int], tuple[int, float, float | None]]:
+        """Group and generation → members, member-seconds and partition-seconds without a holder, None if these are not known."""
+        found = {}
+        for key, event in self.rebalances().items():
+            unheld = event["unheld"]
+            unheld_s = None if unheld is None else sum(sum(of_topic.values()) for of_topic in unheld.values())
+            found[key] = len(event["members"]), event["cost_member_seconds"], unheld_s
+        return found
+
     def rebalances(self) -> dict[tuple[str, int], dict[str, Any]]:
         """Group and generation of each rebalance of a classic group that was seen to its end, with its event."""
         told = (event.as_json() for event in self.events if event.kind == "rebalance_finished" and event.group_type == "classic")
@@ -56,7 +66,8 @@ class Told(NamedTuple):
 class Run(NamedTuple):
     tap: Told
     packets: Told
-    log: Told
+    log: Told  #: with the coordinator's lines
+    requests: Told  #: of the same log the request lines alone
     lines: Told
     lied_to: frozenset[str]
 
@@ -120,7 +131,11 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Run:
         patch.setattr(demo_broker, "_LOG4J", LOGGED)
         result = short_run(folder, beside=beside)
     log, lines = of_log(folder / "server.log")
-    return Run(of_tap(result.recording), of_packets(captures), log, lines, result.lied_to)
+    alone = folder / "kafka-request.log"
+    with (folder / "server.log").open("rb") as whole:
+        alone.write_bytes(b"".join(line for line in whole if b"Completed request:" in line))
+    requests, _ = of_log(alone)
+    return Run(of_tap(result.recording), of_packets(captures), log, requests, lines, result.lied_to)
 
 
 @pytest.mark.timeout(1_200)
@@ -136,6 +151,23 @@ def test_the_log_gives_them_but_for_what_ends_of_connections_and_requests_withou
     assert {one for one in tap - log if one[0] not in NOT_IN_A_LOG} == set()
     assert {one for one in log - tap if one[0] not in HUNG_UP_UNSEEN} == set()
     assert len(tap & log) > 30
+
+
+def test_a_coordinator_was_killed_and_no_input_blames_its_members(once: Run) -> None:
+    """The log shows by the numbers of connections that its broker was started anew (Kafka 4.0)."""
+    for told in (once.tap, once.packets, once.log, once.requests):
+        assert "C-14" in {finding.rule for finding in told.findings}
+
+
+@pytest.mark.parametrize("name", ["packets", "log", "requests"])
+def test_costs_are_those_of_the_tap_within_a_second_for_each_member_or_null(once: Run, name: str) -> None:
+    tap, other = once.tap.costs(), getattr(once, name).costs()
+    both = {key for key in tap.keys() & other.keys() if key[0] not in once.lied_to}
+    assert len(both) > 30
+    for key in both:
+        (members, waited_s, unheld_s), (_, other_waited_s, other_unheld_s) = tap[key], other[key]
+        assert abs(other_waited_s - waited_s) < members + 1, key
+        assert unheld_s is None or other_unheld_s is None or abs(other_unheld_s - unheld_s) < members + 1, key
 
 
 def test_lines_of_coordinators_tell_each_rebalance_that_frames_tell(once: Run) -> None:
