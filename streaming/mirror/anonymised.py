@@ -29,7 +29,7 @@ from coordinator_model.wire.embedded import (
 from coordinator_model.wire.encoder import encode_embedded, encode_request, encode_response
 from coordinator_model.wire.layouts import LAYOUTS
 from coordinator_model.wire.message import Struct
-from coordinator_model.wire.record import Kind, MirrorRecord, pack_topics, unpack_topics
+from coordinator_model.wire.record import NO_END, Kind, MirrorRecord, pack_topics, unpack_topics
 
 if TYPE_CHECKING:
     _Text = TypeVar("_Text", str, "str | None")
@@ -84,6 +84,7 @@ _OF_STRUCTS: Final = {
     ("FindCoordinatorRequest", "key"): "coordinator",
     ("FindCoordinatorResponseCoordinator", "key"): "coordinator",
 }
+_OTHER_LISTENER: Final = NO_END + b" "  #: before the address in an opening
 _OTHER_NAMES: Final = "topic"  #: what "name" means in all other structs
 
 _FIRST_ADDRESS: Final = ipaddress.IPv4Address("10.0.0.0")
@@ -122,6 +123,8 @@ class Anonymiser:
             frame = self._topics(frame)
         elif record.kind is Kind.EXPIRED:
             frame = self._member_id(frame.decode("utf-8", "replace")).encode()
+        elif record.kind is Kind.OPEN and frame.startswith(_OTHER_LISTENER):
+            frame = _OTHER_LISTENER + self._address(frame.removeprefix(_OTHER_LISTENER).decode("utf-8", "replace")).encode()
         return record._replace(
             group=self._name("group", record.group),
             cluster=self._name("cluster", record.cluster),

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding
 from coordinator_model.wire.layouts import LAYOUTS
-from coordinator_model.wire.record import MirrorRecord, expired
+from coordinator_model.wire.record import NO_END, Kind, MirrorRecord, expired
 from coordinator_model.wire.recording import read_recording
 from streaming import cli
 from streaming.mirror import anonymised
@@ -202,3 +202,13 @@ def test_what_is_no_capture_is_refused_and_leaves_no_file(tmp_path):
     done = CliRunner().invoke(cli.app, ["anonymise", str(given), str(out)])
     assert (done.exit_code, out.exists()) == (2, False)
     assert done.stderr.startswith(f"error: {given} is neither a packet capture")
+
+
+def test_the_address_of_another_listener_in_an_opening_has_the_pseudonym_of_that_broker():
+    at_us, there, here = 1_700_000_000_000_000, "kafka-1:9093", "kafka-1:9092"
+    first = MirrorRecord(0, 0, "g", Kind.OPEN, at_us, "c", there, "c-1", frame=NO_END)
+    other = MirrorRecord(0, 1, "g", Kind.OPEN, at_us, "c", here, "c-2", frame=NO_END + b" " + there.encode())
+    (made_first, made_other), _ = without_names([first, other])
+    assert made_first.frame == NO_END
+    assert made_other.frame == NO_END + b" " + made_first.broker.encode()
+    assert b"kafka-1" not in made_other.frame
