@@ -57,7 +57,11 @@ final class ClientsDriver extends Contract {
         options.put("bootstrap.servers", settings.get("bootstrap").asText());
         options.put("client.id", settings.get("client_id").asText());
         if (settings.hasNonNull("user")) {
-            options.put("security.protocol", "SASL_PLAINTEXT");
+            options.put("security.protocol", settings.hasNonNull("ca") ? "SASL_SSL" : "SASL_PLAINTEXT");
+            if (settings.hasNonNull("ca")) {
+                options.put("ssl.truststore.type", "PEM");
+                options.put("ssl.truststore.location", settings.get("ca").asText());
+            }
             options.put("sasl.mechanism", "SCRAM-SHA-512");
             options.put("sasl.jaas.config", String.format(
                 "org.apache.kafka.common.security.scram.ScramLoginModule required username=\"%s\" password=\"%s\";",

@@ -1,4 +1,5 @@
 // kafkajs.
+import { readFileSync } from 'node:fs'
 import kafkajs from 'kafkajs'
 import { failed, run, sleep, tell } from './contract.js'
 
@@ -14,6 +15,7 @@ class Driver {
       brokers: order.bootstrap.split(','),
       clientId: order.client_id,
       logLevel: logLevel.NOTHING,
+      ssl: order.ca ? { ca: [readFileSync(order.ca)] } : undefined,
       sasl: order.user ? { mechanism: 'scram-sha-512', username: order.user, password: order.password } : undefined,
       retry: { maxRetryTime: 1000, initialRetryTime: 200, retries: 10 }
     })

@@ -26,8 +26,8 @@ class Confluent:
             "reconnect.backoff.max.ms": 1_000,
         }
         if settings.user is not None:
-            options |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
-            options |= {"sasl.username": settings.user, "sasl.password": settings.password}
+            options |= {"security.protocol": "SASL_SSL" if settings.ca else "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+            options |= {"sasl.username": settings.user, "sasl.password": settings.password, "ssl.ca.location": settings.ca or ""}
         if settings.protocol == "consumer":
             options["group.protocol"] = "consumer"
         else:

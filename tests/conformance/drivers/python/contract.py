@@ -34,8 +34,9 @@ class Settings:
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
-    user: str | None = None  #: logs in by SCRAM-SHA-512, without TLS; not every driver can
+    user: str | None = None  #: logs in by SCRAM-SHA-512; not every driver can
     password: str | None = None
+    ca: str | None = None  #: a file with the certificate that signs the brokers'; without it a login has no TLS
     protocol: str = "classic"  #: or consumer, share, streams, which leave session, heartbeats and assignor to the broker
 
     @classmethod

@@ -97,7 +97,8 @@ def _login(settings: Settings) -> dict[str, Any]:
     if settings.user is None:
         return {}
     return {
-        "security_protocol": "SASL_PLAINTEXT",
+        "security_protocol": "SASL_SSL" if settings.ca else "SASL_PLAINTEXT",
+        "ssl_cafile": settings.ca,
         "sasl_mechanism": "SCRAM-SHA-512",
         "sasl_plain_username": settings.user,
         "sasl_plain_password": settings.password,

@@ -3,6 +3,8 @@ package contract
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"os"
 	"sync"
@@ -25,8 +27,9 @@ type Order struct {
 	Assignor            string   `json:"assignor"`
 	Commits             string   `json:"commits"`
 	InstanceID          *string  `json:"instance_id"`
-	User                string   `json:"user"` // logs in by SCRAM-SHA-512, without TLS; empty for nobody
+	User                string   `json:"user"` // logs in by SCRAM-SHA-512; empty for nobody
 	Password            string   `json:"password"`
+	CA                  string   `json:"ca"` // a file with the certificate that signs the brokers'; empty for no TLS
 	SessionTimeoutMs    int      `json:"session_timeout_ms"`
 	HeartbeatIntervalMs int      `json:"heartbeat_interval_ms"`
 	RebalanceTimeoutMs  int      `json:"rebalance_timeout_ms"`
@@ -36,6 +39,20 @@ type Order struct {
 
 // Ms gives milliseconds as a duration.
 func Ms(count int) time.Duration { return time.Duration(count) * time.Millisecond }
+
+// TLS trusts the authority of an order; nil if it names none.
+func (order Order) TLS() (*tls.Config, error) {
+	if order.CA == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(order.CA)
+	if err != nil {
+		return nil, err
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(text)
+	return &tls.Config{RootCAs: trusted}, nil
+}
 
 // Driver is one library's consumer.
 type Driver interface {

@@ -45,6 +45,11 @@ func (d *driver) Join(order contract.Order) error {
 			contract.Partitions("revoked", taken)
 		}),
 	}
+	if trusted, err := order.TLS(); err != nil {
+		return err
+	} else if trusted != nil {
+		options = append(options, kgo.DialTLSConfig(trusted))
+	}
 	if order.User != "" {
 		options = append(options, kgo.SASL(scram.Auth{User: order.User, Pass: order.Password}.AsSha512Mechanism()))
 	}

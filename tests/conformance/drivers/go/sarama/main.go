@@ -41,6 +41,11 @@ func (d *driver) Join(order contract.Order) error {
 	if order.RequestTimeoutMs != 0 {
 		config.Net.ReadTimeout = contract.Ms(order.RequestTimeoutMs)
 	}
+	trusted, err := order.TLS()
+	if err != nil {
+		return err
+	}
+	config.Net.TLS.Enable, config.Net.TLS.Config = trusted != nil, trusted
 	if order.User != "" {
 		config.Net.SASL.Enable = true
 		config.Net.SASL.Mechanism = sarama.SASLTypeSCRAMSHA512
