@@ -9,7 +9,8 @@ receiver needs no queue: it gets the current state when it is reachable again. A
 * Grouping and back-off: the sender implements both.
 
 Each partition of the mirror has a model of its own, and all of them see a gap. What several of them find is one event, and is sent
-once: the first message stands for all that open before it is over, and it is over when all of them are.
+once: the first message stands for all that open before it is over, and it is over when all of them are. So it is with a message that
+comes when all is over already, as after a job's start that reads what came before.
 
 The delivery log (``streaming.notify.delivery_log``) stores what was sent, and supplies it at the start. The topic keeps resolved findings
 for weeks. A resolved finding that was never sent is either old, or happened while the notifier was down. The position tells them apart: the
@@ -99,6 +100,9 @@ class Outbox:
         self._entries = {name: _Entry(delivered=known) for name, known in delivered.items()}
         self._open_questions = set(self._entries)  #: ids of findings that may need a notification
         self._of_partitions: set[str] = set()  #: ids of findings about partitions
+        self._over_s: dict[
+            str, float
+        ] = {}  #: rule about partitions → end, on the capture's clock, of the newest event sent that covers it
 
     def begin(self, ends: Mapping[int, int]) -> None:
         """Set the end offsets of the topic's partitions; call it before :meth:`observe`.
@@ -184,6 +188,9 @@ class Outbox:
             entry.refused = None
             if not notice.is_open:
                 entry.observed = None
+                if observed is not None and observed.resolved_s is not None:
+                    for rule in _STANDS_FOR.get(observed.finding["rule"], ()):
+                        self._over_s[rule] = max(observed.resolved_s, self._over_s.get(rule, observed.resolved_s))
             self._open_questions.add(name)
         return remember
 
@@ -259,7 +266,9 @@ class Outbox:
         return None
 
     def _is_sent_for(self, newest: ObservedFinding) -> bool:
-        """Return True if a message about another partition, which is not over, stands for this finding."""
+        """Return True if a message about another partition, which was not over when this finding opened, stands for it."""
+        if newest.opened_s <= self._over_s.get(newest.finding["rule"], float("-inf")):
+            return True
         return not newest.group and any(
             entry.delivered is not None
             and not entry.delivered.is_over
@@ -281,7 +290,7 @@ class Outbox:
         stood_for: set[str] = set()
         for due in found:
             finding = due.notice.finding
-            is_new = due.notice.event is Event.OPEN and not finding["group"]
+            is_new = due.notice.event in {Event.OPEN, Event.OVER} and not finding["group"]
             if not (is_new and finding["rule"] in stood_for):
                 kept.append(due)
                 stood_for |= _STANDS_FOR.get(finding["rule"], set()) if is_new else set()

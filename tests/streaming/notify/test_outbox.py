@@ -486,6 +486,20 @@ def test_a_gap_that_every_partition_sees_is_sent_once_and_is_over_when_it_is_ove
     assert events(box, at_s + 206) == ["open"]
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_an_event_that_is_over_in_every_partition_when_it_is_read_is_sent_once(together):
+    box, at_s, sent = outbox(), observed(CRITICAL[0]).written_s, []
+    for number in range(2):
+        over = of_partition("V-09", number, at_s + 70 + number, "resolved")
+        box.observe(replace(over, opened_s=at_s + number))
+        if number or not together:
+            sent += events(box, at_s + 100)
+            tell_all(box, at_s + 100)
+    assert (sent, events(box, at_s + 110)) == (["over"], [])
+    box.observe(replace(of_partition("V-09", 2, at_s + 150, "resolved"), opened_s=at_s + 90))
+    assert events(box, at_s + 150) == ["over"]
+
+
 def test_a_loss_is_sent_although_late_frames_were():
     box, at_s = outbox(), observed(CRITICAL[0]).written_s
     box.observe(of_partition("V-09", 0, at_s))
