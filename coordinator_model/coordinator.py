@@ -11,7 +11,7 @@ depend on batches*: a caller of :meth:`Coordinator.receive` may stop after any r
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from coordinator_model.admissions import CONVERTING, Admissions
 from coordinator_model.continuity import BLIND_US, Continuity, Interruption, is_set_back, loss_began_us, may_wait
@@ -28,10 +28,14 @@ from coordinator_model.rules import CATALOGUE, Breach
 from coordinator_model.scheduler import GroupKey, Scheduler
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import PartitionState, SnapshotError, pack_partition, unpack_partition
+from coordinator_model.tap_watch import tap_of
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS, COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_tick, unpack_topics, unpack_unreached
 from coordinator_model.wording import counted
+
+_LOOK_AGAIN_US: Final = 1_000_000
+"""When what is due in a group is looked at again, whose tap writes nothing."""
 
 _REQUEST, _RESPONSE = Kind.REQUEST, Kind.RESPONSE  # bound once, since every frame uses them
 
@@ -113,7 +117,11 @@ class Coordinator:
             self._reach(at_us, found)
         elif at_us > self.now_us:
             self._move_clock(at_us, found)
-        elif at_us < self.now_us - self._late_us and record.api_key in FOLLOWED:
+        elif (
+            at_us < self.now_us - self._late_us
+            and record.api_key in FOLLOWED
+            and tap_of(record.connection) not in self._taps.behind(self.now_us)  # else what is due in its groups waits
+        ):
             found.extend(self._own.out_of_order(record, self.now_us))
         if kind is _REQUEST or kind is _RESPONSE:
             self._frame(record, found)
@@ -371,12 +379,13 @@ class Coordinator:
         group.counted = False
 
     def _ticked(self, record: MirrorRecord, found: list[Finding]) -> None:
-        """Take note of a tick. Each goes to every partition, so one alone looks for taps that are silent."""
+        """Take note of a tick. Each goes to every partition, so one alone reports taps that are silent."""
         facts = unpack_tick(record.frame)
         self.counters.ticked(record.connection, record.cluster, record.at_us, facts)
+        before = self._taps.note(record, facts, self.now_us)
+        if before:
+            self.groups.shown_again(before, self.now_us)
         if self.partition == 0:
-            if facts.place is not None:
-                self._taps.note(record.cluster, facts.place, self.now_us)
             found.extend(self._own.silent_taps(self._taps.silent(self.now_us, self._continuity.coverage.since_us), self.now_us))
 
     def _closed(self, record: MirrorRecord) -> None:
@@ -407,9 +416,15 @@ class Coordinator:
 
     def _move_clock(self, now_us: int, found: list[Finding]) -> None:
         self.now_us = now_us
+        due_us = self._scheduler.next_us()
+        behind = self._taps.behind(now_us) if due_us is not None and due_us <= now_us else ()
         while (key := self._scheduler.pop_due(now_us)) is not None:
             try:
-                self._check(key, found)
+                if behind and self.groups.opened(key)[0].is_shown_by(behind):
+                    self.groups.mark(key)
+                    self._scheduler.schedule(key, now_us + _LOOK_AGAIN_US)
+                else:
+                    self._check(key, found)
             except SnapshotError:
                 raise
             except Exception as error:  # unrelated to the current record: the group is learned again

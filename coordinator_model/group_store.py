@@ -16,6 +16,7 @@ from coordinator_model.open_findings import OpenFindings
 from coordinator_model.scheduler import GroupKey, Scheduler
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import BLOCK_SIZE, StoredBlock, due_of, pack_block, pack_fast, pack_slow, unpack_group
+from coordinator_model.tap_watch import tap_of
 
 CHECK_DELAY_US: Final = 100_000
 """Timer rules check a burst of frames once, this long after its first frame."""
@@ -159,6 +160,16 @@ class GroupStore:
         group, _ = self.opened(key)
         group.on_gap(at_us, reason)
         self.changed(key, at_us)
+
+    def shown_again(self, tap: str, at_us: int) -> None:
+        """Send the groups that a tap showed back to learning: another process took its place, and nobody looked meanwhile."""
+        for key in self:
+            group, _ = self.opened(key)
+            if group.is_shown_by({tap}):
+                group.shown_since_us = at_us
+                self.lose_coverage(key, at_us, "the tap was started again")
+                for connection in [one for one in group.connections if tap_of(one) == tap]:
+                    group.connection_closed(connection, at_us)
 
     def waits_unseen(self, key: GroupKey, connection: str, at_us: int) -> bool:
         """Note that a request of a connection may wait unseen; return False if its group has to go back to learning, or is not known."""

@@ -73,7 +73,7 @@ class CoordinatorLoss(Stored):
         first = min(unanswered, key=lambda one: one.inv_us, default=None)
         write_ms = group.settings.write_timeout_ms
         patience_us = write_ms * 1_000 + group.settings.slack_us(write_ms)
-        if first is None or now_us < max(first.inv_us, self.throttled_until_us, group.coverage.since_us) + patience_us:
+        if first is None or now_us < max(first.inv_us, self.throttled_until_us, group.covered_since_us) + patience_us:
             return
         if all((member.proven_us or 0) < first.inv_us for member in group.members.values()) and (of_members := sessions_ms()):
             self._lose(group, first.inv_us, of_members, silent=first)

@@ -8,6 +8,7 @@ them, applies rules to their events, and shows them; it asks for no type.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from msgspec import field
@@ -36,6 +37,7 @@ from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.groups.usual import Usual
 from coordinator_model.settings import Settings
 from coordinator_model.stored import Stored
+from coordinator_model.tap_watch import tap_of
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import (
     COORDINATOR_LOAD_IN_PROGRESS,
@@ -105,6 +107,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     effects: PendingEffects = field(default_factory=PendingEffects)
     usual: Usual = field(default_factory=Usual)
     wrong_type: dict[str, int] = {}  #: member id → number of its heartbeats that were refused for the type of the group
+    shown_since_us: int = 0  #: since when a tap shows its clients again
 
     def attach(
         self,
@@ -126,6 +129,11 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         self.members, self.open, self.connections, self.last_record_us = {}, {}, {}, 0
         self.changed, self.counted, self.slow_changed = True, False, True
         return self
+
+    @property
+    def covered_since_us(self) -> int:
+        """Since when its clients are seen without interruption: what came before says nothing of the time before that."""
+        return max(self.coverage.since_us, self.shown_since_us)
 
     @property
     def clock_skew_us(self) -> int:
@@ -403,6 +411,11 @@ class GroupModel(Group[M]):
     def waits_unseen(self, connection: str, at_us: int) -> bool:  # noqa: ARG002
         """Note that a request of this connection may wait unseen; return False if only :meth:`on_gap` does it justice."""
         return False  # coordinators of groups with epochs answer at once, so what is missing may be anything
+
+    def is_shown_by(self, taps: Container[str]) -> bool:
+        """Return True if one of these taps carries a connection of the group, or carried a member's last."""
+        members = (member.actor.connection for member in self.members.values())
+        return any(tap_of(connection) in taps for connection in chain(self.connections, members))
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing or the group moved, so what is known may have changed unseen."""

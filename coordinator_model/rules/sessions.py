@@ -438,4 +438,4 @@ def T_09(group: ClassicGroup) -> Iterator[Due]:
             )
 
         pause_us = member.heartbeat_interval_us or USUAL_INTERVAL_US
-        yield Due(max(ended_us, group.coverage.since_us) + pause_us + RECONNECT_US, member.id, INFO, describe)
+        yield Due(max(ended_us, group.covered_since_us) + pause_us + RECONNECT_US, member.id, INFO, describe)

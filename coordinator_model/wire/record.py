@@ -22,6 +22,7 @@ HEADER_NAME: Final = "mirror"
 _HOST: Final = "host"
 _LISTENERS: Final = "listeners"
 _NOT_OFFERED: Final = "not_offered"
+_HELD: Final = "held"
 _NOT_OFFERED_AT_MOST: Final = 32
 _PLACE_AT_MOST: Final = 500
 
@@ -155,6 +156,7 @@ class TickFacts(NamedTuple):
 
     place: Place | None = None  #: of a tap; a capture has none
     not_offered: tuple[str, ...] = ()  #: versions of APIs that the brokers support and its clients are not offered, each as text
+    held: bool = False  #: nothing could be written to the topic then: the tick was kept
 
 
 def tick(at_us: int, *, cluster: str, connection: str, place: Place | None = None, not_offered: Sequence[str] = ()) -> MirrorRecord:
@@ -167,6 +169,11 @@ def tick(at_us: int, *, cluster: str, connection: str, place: Place | None = Non
     if place is not None:
         said |= {_HOST: place.host, _LISTENERS: place.listeners}
     return MirrorRecord(-1, -1, None, Kind.TICK, at_us, cluster, connection=connection, frame=_encode(said) if said else b"")
+
+
+def as_held(record: MirrorRecord) -> MirrorRecord:
+    """Return a tick that says that the topic takes nothing now."""
+    return record._replace(frame=_encode({**(_read_map(record.frame) if record.frame else {}), _HELD: True}))
 
 
 def unpack_tick(value: bytes) -> TickFacts:
@@ -182,7 +189,7 @@ def unpack_tick(value: bytes) -> TickFacts:
     if isinstance(host, str) and isinstance(listeners, str) and listeners:
         place = Place(host[:_PLACE_AT_MOST], listeners[:_PLACE_AT_MOST])
     not_offered = (one for one in texts if isinstance(one, str)) if isinstance(texts, list) else ()
-    return TickFacts(place, tuple(not_offered)[:_NOT_OFFERED_AT_MOST])
+    return TickFacts(place, tuple(not_offered)[:_NOT_OFFERED_AT_MOST], found.get(_HELD) is True)
 
 
 def gap(at_us: int, loss: Loss, *, cluster: str) -> MirrorRecord:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
-from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, gap, pack_envelope
+from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, as_held, gap, pack_envelope
 from streaming.errors import SetupError
 from streaming.kafka.clients import EVERY_PARTITION, LastingProducer, Queued, reason_of
 from streaming.kafka.credentials import Credentials
@@ -164,6 +164,8 @@ class KafkaSink:
     def write(self, record: MirrorRecord) -> None:
         """Queue the record, or count it as lost when there is no room for it."""
         with self._lock:
+            if record.kind is Kind.TICK and self.trouble is not None:
+                record = as_held(record)
             if self._pending_loss is not None:
                 room = self._queue_loss(record.at_us)
             else:

@@ -8,7 +8,9 @@ import pytest
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Finding, Severity, Status
-from coordinator_model.wire.record import Loss, MirrorRecord, Place, gap, tick
+from coordinator_model.wire.record import Loss, MirrorRecord, Place, as_held, gap, tick
+from tests.coordinator_model.classic import live, settled
+from tests.coordinator_model.conversation import Client, Conversation
 
 SECOND_US = 1_000_000
 BEGIN_US = 1_800_000_000 * SECOND_US
@@ -132,3 +134,70 @@ def test_V_11_misses_no_capture_that_does_not_say_where_it_is() -> None:
     mirror.feed(tick(BEGIN_US + 10 * SECOND_US, cluster="", connection="capture"))
     mirror.live(30, [A])
     assert mirror.found == []
+
+
+class BesideAnotherTap(Conversation):
+    """A group whose clients pass the tap ``one``; another tap writes to the same topic."""
+
+    def __init__(self) -> None:
+        super().__init__("g")
+        self.ticking = {"one": A, "two": B}
+        self.kept = False
+
+    def client(self, name: str, broker: str = "1") -> Client:
+        client = super().client(name, broker)
+        client.connection = f"one-{self.connections}"
+        return client
+
+    def tick(self) -> None:
+        for name, place in self.ticking.items():
+            record = tick(self.now_us, cluster="c1", connection=name, place=place)
+            self.take(as_held(record) if self.kept else record)
+
+    def take(self, record: MirrorRecord) -> None:
+        record.partition, record.offset = 0, self.offset
+        self.offset += 1
+        self.findings += self.model.receive(record)
+
+    def known(self) -> str:
+        return self.model.groups.opened(("c1", "g"))[0].learning_because
+
+
+@pytest.mark.parametrize("seconds", [20, 300])
+def test_nothing_is_said_of_clients_while_their_tap_is_silent_and_the_group_is_learned_again_after_it(seconds: int) -> None:
+    talk = BesideAnotherTap()
+    live(talk, settled(talk), 90)
+    talk.ticking = {"two": B}
+    talk.wait(seconds * 1_000)
+    assert set(talk.rules()) == {"V-11"}
+    talk.model = Coordinator.restore(talk.model.snapshot())
+    talk.wait(5_000)
+    talk.ticking = {"one again": A, "two": B}
+    talk.wait(120_000)
+    assert set(talk.rules()) == {"V-11"}
+    assert talk.known() == "the tap was started again"
+
+
+def test_a_member_that_falls_silent_while_its_tap_ticks_is_found_beside_another_tap() -> None:
+    talk = BesideAnotherTap()
+    a, _ = settled(talk)
+    live(talk, [a], 90)
+    assert "T-04" in talk.rules()
+
+
+def test_what_a_tap_kept_is_read_before_anything_falls_due_in_its_groups() -> None:
+    talk = BesideAnotherTap()
+    clients = settled(talk)
+    live(talk, clients, 90)
+    began_us, known = talk.now_us, talk.known()
+    talk.ticking, talk.kept = {"two": B}, True
+    talk.wait(40_000)  # what the other one kept comes first
+    talk.kept = False
+    talk.wait(2_000)
+    now_us, talk.now_us, talk.kept = talk.now_us, began_us, True
+    talk.ticking = {"one": A}
+    live(talk, clients, 41)
+    talk.now_us = now_us
+    talk.ticking, talk.kept = {"one": A, "two": B}, False
+    live(talk, clients, 60)
+    assert (set(talk.rules()), talk.known()) == (set(), known)

@@ -63,7 +63,7 @@ def _on_request(group: ClassicGroup, exchange: Exchange, member: Member | None, 
     if member is not None:
         if member.removed == Removed.SILENT:
             # A new or restarted coordinator restarts all sessions, and a clock that jumped proves no silence.
-            watched = max(group.unconnected_us, group.coverage.since_us) <= member.last_frame_us
+            watched = max(group.unconnected_us, group.covered_since_us) <= member.last_frame_us
             stayed = is_coordinator(group, exchange.broker) and watched
             if member.proven_us is not None and stayed:
                 exchange.silence_us = exchange.inv_us - member.last_frame_us
@@ -231,7 +231,7 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
         watched_us = self.coordinator_changes.watches_since_us(self, member)
         if watched_us is None:
             return None
-        since_us = max(since_us, watched_us, self.coverage.since_us)
+        since_us = max(since_us, watched_us, self.covered_since_us)
         settings = self.settings
         return since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + self.clock_skew_us
 

@@ -122,7 +122,7 @@ def _paused(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> t
         return NOTHING  # the coordinator never answered the last one, and may have gone
     since_us = max(member.paused_us, member.throttled_until_us)
     pause_us = exchange.inv_us - since_us
-    if not 0 < SLOW_TIMES * member.interval_ms * 1_000 < pause_us or group.coverage.since_us > since_us:
+    if not 0 < SLOW_TIMES * member.interval_ms * 1_000 < pause_us or group.covered_since_us > since_us:
         return NOTHING
     if sessions.looks_for_coordinator(group, member, member.paused_us):
         return NOTHING

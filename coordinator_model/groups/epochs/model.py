@@ -212,7 +212,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         watched_us = self.coordinator_changes.watches_since_us(self, member)
         if watched_us is None:
             return None
-        since_us = max(member.last_frame_us, member.accepted_us, watched_us, self.coverage.since_us)
+        since_us = max(member.last_frame_us, member.accepted_us, watched_us, self.covered_since_us)
         # A member that is away is looked for no longer than by default: nothing certain is concluded from its end.
         timeout_ms = self.shortest_session_ms(member) if member.removed == Removed.AWAY else self.longest_session_ms(member)
         return since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) + self.clock_skew_us

@@ -54,7 +54,7 @@ def note_end(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> 
 
 def _seen_since(group: EpochGroupData, at_us: int) -> bool:
     """Return True if a member was accepted at this time, and all frames of the group since were captured."""
-    return at_us >= max(group.coverage.since_us, group.followed_us) and at_us > 0
+    return at_us >= max(group.covered_since_us, group.followed_us) and at_us > 0
 
 
 def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:

@@ -18,6 +18,7 @@ from coordinator_model.wire.record import (
     MirrorRecord,
     Place,
     RecordError,
+    as_held,
     pack_envelope,
     pack_loss,
     tick,
@@ -123,6 +124,8 @@ def test_a_tick_says_what_clients_are_not_offered():
 
 def test_a_tick_says_where_its_tap_is():
     place = Place("web1", "0.0.0.0:9092=kafka-1:9093")
-    assert unpack_tick(tick(7, cluster="c", connection="t", place=place).frame) == (place, ())
-    assert unpack_tick(packb({"host": 1, "listeners": "x"})) == (None, ())
+    assert unpack_tick(tick(7, cluster="c", connection="t", place=place).frame) == (place, (), False)
+    assert unpack_tick(packb({"host": 1, "listeners": "x"})) == (None, (), False)
+    assert unpack_tick(as_held(tick(7, cluster="c", connection="t", place=place)).frame) == (place, (), True)
+    assert unpack_tick(as_held(tick(7, cluster="c", connection="t")).frame) == (None, (), True)
     assert unpack_tick(packb({"host": "h" * 600, "listeners": "l" * 600})).place == ("h" * 500, "l" * 500)

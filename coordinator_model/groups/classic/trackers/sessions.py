@@ -180,7 +180,7 @@ class Sessions(Stored):
         synced_us = newest.sync_done_us or 0 if newest is not None else 0
         if member.disconnected_us >= member.last_frame_us:
             return NOTHING  # its connection ended, so it could not send a Heartbeat
-        gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us, group.coverage.since_us)
+        gap_us = exchange.inv_us - max(member.last_frame_us, member.joined_us, synced_us, group.covered_since_us)
         if gap_us <= member.session_timeout_ms * 1_000 * THIN_SHARE:
             return NOTHING
         return (self._paused(exchange, member, gap_us),)
