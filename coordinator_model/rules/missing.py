@@ -17,7 +17,7 @@ from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.sessions import died_us as died_us_of
 from coordinator_model.groups.epochs.sessions import looks_for_coordinator
 from coordinator_model.groups.group import GroupModel
-from coordinator_model.groups.records import Member, Removed
+from coordinator_model.groups.records import TOGETHER_US, Member, Removed
 from coordinator_model.groups.usual import ADOPTED_US, Gone
 from coordinator_model.rules.base import Breach, Due, timer_rule, whom
 from coordinator_model.rules.departures import closes_without_leaving
@@ -152,16 +152,17 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         (missing_ms). An error if certainly none is left for 60 s (left_ms), info if all that went, or the last of all members, left
         by themselves, for which as long has to pass. A member that left and keeps its connection open, and was not a member for
         less than its max.poll.interval.ms, has most likely stopped polling, for that interval by then. It is silent at a number at
-        which the group has stayed three times before, for five minutes in all.
+        which the group has stayed three times before, for five minutes in all. Those that lost their coordinator are not missed
+        while it answers nobody, and for as long after that.
     Expected: A member that goes comes back, or another takes its place.
     Action: Start it again, or find out why it does not come back.
     False alarms: A group that was made smaller on purpose by killing its members: six hours later the smaller number is the usual
         one. What is missing after a gap in the capture is not known.
     """
     short = _shortfall(group)
-    if short is None or (short.lost is not None and short.lost.searching):
-        return  # C-14 names a coordinator that is looked for
-    due_us = short.due_us(group)
+    if short is None:
+        return
+    due_us = max(short.due_us(group), short.back_us(group))
     breach = partial(_breach, group, short)
     severity = WARNING if short.worst else INFO
     yield Due(due_us, "", severity, partial(breach, due_us), until_us=due_us + ADOPTED_US if short.left else None)
@@ -184,6 +185,14 @@ class _Shortfall(NamedTuple):
     def last(self) -> Gone:
         return max(self.worst or self.gone, key=lambda gone: gone.known_us)
 
+    def back_us(self, group: ClassicGroupModel | EpochGroup) -> int:
+        """Return when those that lost their coordinator would be back with it, 0 if nobody did."""
+        lost = group.coordinator_changes.lost
+        if lost is None or not any(_lost_it(lost, gone) for gone in self.gone):
+            return 0
+        answered_us = lost.returned_us or group.coordinator_changes.answered_us(group)
+        return answered_us and answered_us + max(group.settings.missing_ms * 1_000, group.usual.return_us)
+
     def due_us(self, group: ClassicGroupModel | EpochGroup) -> int:
         """Return from when on they are missed: all of them would be back by then."""
         settings = group.settings
@@ -191,6 +200,10 @@ class _Shortfall(NamedTuple):
         patience_us = max(least_us, group.usual.return_us)
         ways = [self.ways[gone.member_id] for gone in self.worst or self.gone]
         return max(max(way.known_us + certain_us, way.since_us + patience_us) for way in ways)
+
+
+def _lost_it(lost: LostCoordinator, gone: Gone) -> bool:
+    return gone.member_id in lost.members and gone.stopped_us >= lost.since_us - TOGETHER_US
 
 
 def _shortfall(group: ClassicGroupModel | EpochGroup) -> _Shortfall | None:
@@ -201,14 +214,16 @@ def _shortfall(group: ClassicGroupModel | EpochGroup) -> _Shortfall | None:
         return None
     number = usual.number_at(min((gone.stopped_us for gone in dead), default=0), group.settings.usual_ms * 1_000)
     present = {member.id for member in group.present_members()} - {gone.member_id for gone in dead}
+    lost = group.coordinator_changes.lost
+    if lost is not None and group.coordinator_changes.is_gone(group):  # C-14 names it
+        present |= {gone.member_id for gone in (*usual.gone, *dead) if _lost_it(lost, gone)}
     gone = [one for one in (*usual.gone, *dead) if one.member_id not in present][-max(0, number - len(present)) :]
     if len(present) >= number or not gone or usual.is_usual(len(present)):
         return None
     ways = {one.member_id: _how(group, one) for one in gone}
     was_stopped = not present and ways[max(gone, key=lambda one: one.known_us).member_id].is_orderly
     worst = [] if was_stopped else [one for one in gone if not ways[one.member_id].is_orderly]
-    lost = group.coordinator_changes.lost if group.coordinator_changes.is_away else None
-    return _Shortfall(number, len(present), ways, gone, worst, lost)
+    return _Shortfall(number, len(present), ways, gone, worst, lost if group.coordinator_changes.is_away else None)
 
 
 def _breach(group: ClassicGroupModel | EpochGroup, short: _Shortfall, at_us: int) -> Breach:

@@ -110,6 +110,27 @@ def test_C_14_tells_of_a_restart_of_the_only_broker_as_one_cause(talk: Conversat
         assert (finding.severity, finding.blame, finding.status) == (Severity.INFO, Blame.BROKER, Status.RESOLVED)
 
 
+@pytest.mark.parametrize(
+    ("back", "begins"),
+    [
+        (1, "Group g has 1 member instead of 2 since 22:14:55: member b-"),
+        (0, "Nobody reads for group g since 22:14:55: its 2 members"),
+    ],
+)
+def test_T_13_misses_those_who_lost_the_broker_30_s_after_it_is_back(talk: Conversation, back: int, begins: str) -> None:
+    fleet = Fleet(talk)
+    fleet.live(90)
+    fleet.hang_up()
+    talk.wait(120_000)
+    fleet.reconnect()
+    del fleet.clients["g"][back:]
+    fleet.live(25)
+    assert "T-13" not in {finding.rule for finding in talk.findings}
+    fleet.live(20)
+    finding = next(finding for finding in talk.findings if finding.rule == "T-13")
+    assert finding.summary.startswith(begins)
+
+
 @pytest.mark.parametrize("hung_up", [False, True])
 def test_C_14_tells_of_a_broker_that_hangs_as_one_cause(talk: Conversation, *, hung_up: bool) -> None:
     """Stopped for 40 s, it took requests and answered none: C-01 was said of each member, T-06 of each late answer."""
