@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.advice import advise
-from streaming.published import sentences
+from streaming.published import finding_rows, sentences
 from streaming.published.page_state import KEPT_S
 from streaming.published.records import Json, arrivals_of, finding_order, lag_of_rebalance, moment, name_of
 from streaming.published.wire_text import shown_name
-from streaming.web import drawing, finding_rows
+from streaming.web import drawing
 from streaming.web.costs import STEPS, by_cause
 from streaming.web.from_events import record_of
 from streaming.web.happened import event_row, lines

@@ -17,11 +17,11 @@ from markupsafe import Markup
 from coordinator_model.events import RECONCILING, State
 from coordinator_model.finding import Severity
 from coordinator_model.wording import counted
-from streaming.published import sentences
+from streaming.published import finding_rows, sentences
 from streaming.published.page_state import rounded
 from streaming.published.records import REBALANCING, Json, duration, finding_order, member_name, seconds, trouble
 from streaming.published.wire_text import readable, shown_name
-from streaming.web import drawing, finding_rows
+from streaming.web import drawing
 from streaming.web.from_events import record_of
 from streaming.web.recording import cost_of, cost_text, stretch_of
 from streaming.web.static_files import address_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from streaming.published.finding_rows import rows
 from streaming.published.sentences import by_names
-from streaming.web.finding_rows import rows
 
 
 def finding(number: int, **differs: Any) -> dict[str, Any]:

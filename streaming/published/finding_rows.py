@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator_model.groups.records import host_of
+from coordinator_model.wording import clock as clock_of
 from streaming.published.records import Json, seconds
-from streaming.web.drawing import clock
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -44,4 +44,6 @@ def _row(ones: list[Json]) -> FindingRow:
     first_s, last_s = opened[0], max(seconds(one["updated_at"]) for one in ones)
     span_s = max(last_s - first_s, 1e-6)
     bars = tuple(round((at_s - first_s) / span_s * (_WIDTH - 1), 2) for at_s in opened)
-    return FindingRow(ones[0], times, bars, f"{len(ones)} findings, {clock(first_s)} to {clock(last_s)}")
+    return FindingRow(
+        ones[0], times, bars, f"{len(ones)} findings, {clock_of(round(first_s * 1e6))} to {clock_of(round(last_s * 1e6))}"
+    )
