@@ -350,8 +350,8 @@ def A_11(group: ClassicGroup) -> Iterator[Due]:
     if not missing or not _has_members(group):
         return
     timeout_ms, _ = group.rebalance_timeout_ms()
-    if not timeout_ms:
-        return
+    if not timeout_ms or group.offsets.forbidden:
+        return  # O-09 names a right that is missing, without which clients do not even see the topic
     since_us = min(since for _, _, since in missing)
     vanished = all(topic in group.assignments.shrunk for topic, _, _ in missing)
     until_us = max(since for _, _, since in missing) + group.settings.metadata_age_us if vanished else None

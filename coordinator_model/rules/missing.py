@@ -160,8 +160,8 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         one. What is missing after a gap in the capture is not known.
     """
     short = _shortfall(group)
-    if short is None:
-        return
+    if short is None or (isinstance(group, ClassicGroupModel) and group.offsets.forbidden):
+        return  # O-09 names the right without which clients give up
     due_us = max(short.due_us(group), short.back_us(group))
     breach = partial(_breach, group, short)
     severity = WARNING if short.worst else INFO

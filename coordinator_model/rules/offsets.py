@@ -14,6 +14,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.trackers.commits import SimpleCommit, member_throughout
 from coordinator_model.groups.classic.trackers.offsets import (
+    FORBIDS,
     CommitRefused,
     CommitRejected,
     CommittedBack,
@@ -36,6 +37,7 @@ from coordinator_model.wording import a_or_an, counted, seconds, some
 
 _NAMED: Final = 3  # partitions that a sentence names
 _PERSISTS: Final = 2  # refusals of an unknown topic, which the first may be too early for
+_RIGHTS: Final = "rights"  #: subject of what is about all clients whose principal lacks a right
 _TOPIC_GONE: Final = (
     "Ask who deleted the topic. Restart the client if it was made anew; else take the topic out of its subscription."
 )
@@ -377,7 +379,8 @@ def O_08(group: ClassicGroup, unfenced: Unfenced) -> Breach:
     WARNING,
     CERTAIN,
     CONFIG,
-    over=lambda group, committer: committer not in group.offsets.rejected,
+    over=lambda group, subject: subject not in group.offsets.rejected and not (subject == _RIGHTS and group.offsets.forbidden),
+    quiet_times=30,
 )
 def O_09(group: ClassicGroup, rejected: CommitRejected) -> Breach:
     """Progress is not saved; a restart processes everything since the last good commit again.
@@ -392,7 +395,10 @@ def O_09(group: ClassicGroup, rejected: CommitRejected) -> Breach:
     """
     exchange, why = rejected.exchange, error_name(rejected.error)
     is_unknown = rejected.error in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
+    is_forbidden = rejected.error in FORBIDS
     saved = f"; of the same commit it saved {counted(rejected.saved, 'other partition')}" if rejected.saved else ""
+    if is_forbidden and group.offsets.forbidden > 1:
+        saved += f"; so are those of {counted(group.offsets.forbidden - 1, 'other client')}"
     return Breach.of_sender(
         exchange,
         f"{_name(exchange)} cannot save its progress in {_partitions(rejected.partitions)} of group {group.name}: its commits of "
@@ -400,7 +406,7 @@ def O_09(group: ClassicGroup, rejected: CommitRejected) -> Breach:
         f"{', since the topic was deleted, or made anew' if is_unknown else ''}{saved}.",
         f"{counted(rejected.times, 'commit')} answered {why} for {counted(len(rejected.partitions), 'partition')}",
         (request_evidence(exchange), response_evidence(exchange, rejected.error)),
-        subject=rejected.committer,
+        subject=_RIGHTS if is_forbidden else rejected.committer,  # of all clients at once
         action=_TOPIC_GONE if is_unknown else None,
         severity=INFO if is_unknown and rejected.times < _PERSISTS else None,
     )

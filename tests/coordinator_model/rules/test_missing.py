@@ -220,6 +220,18 @@ def test_T_13_is_quiet_about_a_member_that_was_there_for_seconds(talk: Conversat
     assert missing(talk) == []
 
 
+def test_T_13_leaves_members_that_gave_up_without_a_right_to_O_09(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    talk.commit(c, 30)
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 30)
+    assert missing(talk) == []
+    talk.commit(a)
+    live(talk, [a, b], 3)
+    assert len(missing(talk)) == 1
+
+
 def test_T_13_is_quiet_after_frames_were_lost(talk: Conversation) -> None:
     a, b, c = three(talk)
     talk.close(c)

@@ -943,6 +943,23 @@ def test_O_09_names_the_partitions_that_were_not_saved_and_counts_the_others(tal
     )
 
 
+def test_O_09_is_one_finding_of_all_clients_without_a_right_until_one_of_them_saves_again(talk: Conversation) -> None:
+    a, b = settled(talk)
+    for number in range(10):
+        talk.commit_offsets(a, {0: number}, {0: 29})
+        talk.commit_offsets(b, {1: number}, {1: 29})
+        live(talk, [a, b], 1)
+    live(talk, [a, b], 120)
+    findings = [finding for finding in talk.findings if finding.rule == "O-09"]
+    assert len({finding.id for finding in findings}) == 1
+    assert findings[-1].status is not Status.RESOLVED
+    assert "so are those of 1 other client" in findings[-1].summary
+    talk.commit_offsets(a, {0: 20})
+    talk.commit_offsets(b, {1: 20})
+    live(talk, [a, b], 3)
+    assert [finding for finding in talk.findings if finding.rule == "O-09"][-1].status is Status.RESOLVED
+
+
 def test_O_09_goes_on_until_what_was_refused_is_saved(talk: Conversation) -> None:
     a, _ = settled(talk)
     talk.commit_offsets(a, {0: 7, 1: 7}, {1: 29})

@@ -40,11 +40,13 @@ from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
     COMMITS,
+    GROUP_AUTHORIZATION_FAILED,
     JOIN_GROUP,
     LEAVE_GROUP,
     NONE,
     OFFSET_COMMIT,
     SYNC_GROUP,
+    TOPIC_AUTHORIZATION_FAILED,
     TXN_OFFSET_COMMIT,
     UNKNOWN_MEMBER_ID,
     UNKNOWN_TOPIC_ID,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
 
 HOLDINGS_KEPT: Final = 256
+FORBIDS: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED})
 PARTITIONS_KEPT: Final = 8  #: of a client with rejected commits
 KEPT: Final = 32  #: of members with refused commits, clients with rejected commits, and committers that are no members
 #: API → first version that names topics by id; assignments name them by name
@@ -236,14 +239,19 @@ class Offsets(Stored):
                 return events + self._refused(group, exchange, error)
         return events
 
+    @property
+    def forbidden(self) -> int:
+        """How many committers have no right to commit what they read."""
+        return sum(one.error in FORBIDS for one in self.rejected.values())
+
     def _rejections(self, group: GroupData, exchange: Exchange, refused: dict[Partition, int]) -> tuple[Event, ...]:
         committer = exchange.member_id or client_text(exchange.actor)
         error = next((code for code in REJECTIONS if code in refused.values()), None)
         known, ask = self.rejected.get(committer), exchange.facts
         assert isinstance(ask, CommitFacts)
         if error is None:
-            if known is not None and _saves(ask, refused, known.partitions):
-                del self.rejected[committer]
+            for saved in [name for name, one in self.rejected.items() if _saves(ask, refused, one.partitions)]:
+                del self.rejected[saved]
                 group.changed = True  # its finding is over
             return NOTHING
         times = known.times + 1 if known is not None and known.error == error else 1
