@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from coordinator_model.wording import some
-from streaming.published import sentences
+from coordinator_model.wording import counted, plural, some
+from streaming.published import finding_rows, sentences
 from streaming.published.records import is_open
 from streaming.report.contents import NAMED, clock_of, facts_of
 from streaming.web.costs import by_cause
@@ -61,7 +61,10 @@ def _lines(report: Report) -> Iterator[str]:
         (_group_row(group) for group in report.groups[:_LISTED]),
     )
     if len(report.groups) > _LISTED:
-        yield f"\n{len(report.groups) - _LISTED:,} more groups are in the report as JSON."
+        yield (
+            f"\n{counted(len(report.groups) - _LISTED, 'more group')} {plural(len(report.groups) - _LISTED, 'is', 'are')} in "
+            "the report as JSON."
+        )
     if report.findings:
         yield ""
         yield "## Findings that concern no single group"
@@ -185,15 +188,17 @@ def _advice(group: GroupReport) -> Iterator[str]:
 
 
 def _findings(findings: Sequence[Json]) -> Iterator[str]:
-    for finding in findings[:FINDINGS_SHOWN]:
+    rows = finding_rows.rows(findings)
+    for row in rows[:FINDINGS_SHOWN]:
+        finding = row.finding
         until = "still open" if is_open(finding) else f"over at {str(finding['resolved_at'])[11:19]}"
-        times = f", {finding['count']:,} times" if finding["count"] > 1 else ""
+        times = f", {row.often}" if row.often else ""
         since = str(finding["opened_at"])[:19].replace("T", " ")
         title = f"**{finding['severity']} {finding['rule']} {_text(finding['name'])}**"
         yield f"- {title}, since {since}{times}, {until}: {_text(finding['summary'])}"
         yield f"  To do: {_text(finding['action'])}"
-    if len(findings) > FINDINGS_SHOWN:
-        yield f"- and {len(findings) - FINDINGS_SHOWN:,} more"
+    if len(rows) > FINDINGS_SHOWN:
+        yield f"- and {len(rows) - FINDINGS_SHOWN:,} more"
     if findings:
         yield ""
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.finding import Severity
-from streaming.published import sentences
+from streaming.published import finding_rows, sentences
 from streaming.published.records import is_open
 from streaming.report.contents import NAMED, facts_of
 from streaming.report.markdown import FINDINGS_SHOWN, detailed
@@ -22,6 +22,8 @@ from streaming.web.lanes import AXIS_PX, GROUP_PX, DrawnLanes, drawn
 from streaming.web.views import Renderer, strip
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from streaming.published.records import Json
     from streaming.report.contents import GroupReport, Rebalance, Report
 
@@ -51,8 +53,7 @@ def page_of(report: Report) -> str:
         span_min=_STRIP_UNITS,
         groups=[_line(group, seen, is_in_detail=group in in_detail) for group in report.groups],
         in_detail=[_details(group, seen, by_group.get(group.past.id, [])) for group in in_detail],
-        findings=[_finding(one) for one in report.findings[:FINDINGS_SHOWN]],
-        more_findings=len(report.findings) - FINDINGS_SHOWN,
+        **_findings(report.findings),
         clients=report.clients[:_CLIENTS_SHOWN],
         more_clients=len(report.clients) - _CLIENTS_SHOWN,
         has_drawings=bool(drawings),
@@ -100,8 +101,7 @@ def _details(group: GroupReport, seen: drawing.Window, drawings: list[dict[str, 
         "group": group,
         "facts": facts_of(group),
         "costs": by_cause((one.event for one in group.rebalances), seen.from_s, seen.to_s),
-        "findings": [_finding(one) for one in group.findings[:FINDINGS_SHOWN]],
-        "more_findings": len(group.findings) - FINDINGS_SHOWN,
+        **_findings(group.findings),
         "rebalances": [{"one": one, "row": event_row(one.event.id), "lag": sentences.built_up(one.lag)} for one in shown.values()],
         "has_lag": any(one.lag for one in shown.values()),
         "advice": [
@@ -125,5 +125,9 @@ def _drawing(group: GroupReport, rebalance: Rebalance, now_s: float) -> dict[str
     return {"group": group.past.id, "row": event_row(rebalance.event.id), "rebalance": rebalance, "picture": picture}
 
 
-def _finding(finding: Json) -> dict[str, Any]:
-    return {"finding": finding, "is_open": is_open(finding)}
+def _findings(findings: Iterable[Json]) -> dict[str, Any]:
+    rows = finding_rows.rows(findings)
+    return {
+        "findings": [{"row": row, "finding": row.finding, "is_open": is_open(row.finding)} for row in rows[:FINDINGS_SHOWN]],
+        "more_findings": len(rows) - FINDINGS_SHOWN,
+    }

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator_model.events import RECONCILING, State
-from streaming.published import sentences
+from streaming.published import finding_rows, sentences
 from streaming.published.finding_json import from_json
 from streaming.published.records import Json, arrivals_of, duration, finding_order, is_open
 from streaming.published.wire_text import visible
@@ -187,11 +187,12 @@ class Screen:
         if arrivals_of(known):
             yield Text()
             yield arrivals_table(known)
-        for finding in map(from_json, self._findings_of(known)):
+        for row in finding_rows.rows(self._findings_of(known)):
+            finding = from_json(row.finding)
             facts = dict(finding_facts(finding))
             facts.pop("who", None)  # the summary names it
             yield Text()
-            yield finding_line(finding)
+            yield finding_line(finding).append(f", {row.often}" if row.said else "", "dim")
             yield _indented(Text(facts.pop("")))
             yield _indented(_facts(sorted(facts.items(), key=lambda fact: fact[0] != "to do")))
         if known["members"]:

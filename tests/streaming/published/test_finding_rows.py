@@ -33,7 +33,17 @@ def test_what_one_client_does_again_and_again_is_one_row_with_a_count_and_its_ti
     assert (other.finding["id"], other.times, other.bars, other.said) == ("f4", 1, (), "")
 
 
-@pytest.mark.parametrize("differs", [{"rule": "M-13"}, {"group": "bills"}, {"cluster": "c2"}, {"client_address": "10.0.0.8"}])
+def test_the_deaths_and_returns_of_one_client_are_one_row_that_counts_each_death_once() -> None:
+    deaths = [finding(2 * number, rule="T-09") for number in range(3)] + [
+        finding(2 * number + 1, rule="T-04") for number in range(3)
+    ]
+    loop = finding(5, id="loop", rule="M-13", count=2)
+    (row,) = rows([loop, *deaths])
+    assert (row.finding["id"], row.times, len(row.bars)) == ("loop", 3, 7)
+    assert [one.times for one in rows([loop, *deaths, finding(6, rule="T-04", client_id="other")])] == [3, 1]
+
+
+@pytest.mark.parametrize("differs", [{"rule": "M-14"}, {"group": "bills"}, {"cluster": "c2"}, {"client_address": "10.0.0.8"}])
 def test_another_rule_group_cluster_or_host_has_a_row_of_its_own(differs: dict[str, str]) -> None:
     assert [row.times for row in rows([finding(0), finding(1, **differs)])] == [1, 1]
 

@@ -27,6 +27,15 @@ def test_it_has_the_groups_their_causes_findings_rebalances_and_what_was_not_see
     assert "17 frames were not captured" in text
 
 
+def test_the_deaths_and_returns_of_one_client_are_one_entry_with_a_count():
+    group = history.Group("jobs", ["job-0"])
+    group.rebalance(history.NOW_S - 200)
+    for number, rule in enumerate(("T-09", "T-04", "M-13")):
+        group.finding(rule, f"sign {number}", "info", history.NOW_S - 100 + number)
+    died = [line for line in written(group.records).splitlines() if re.match(r"- \*\*info (T-09|T-04|M-13) ", line)]
+    assert [re.search(r", in 3 findings, [\d:]+ to [\d:]+,", line) is not None for line in died] == [True]
+
+
 def test_each_row_of_a_table_has_as_many_cells_as_its_title():
     for table in re.findall(r"(?:^\|.*\n)+", written(history.records()), re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1

@@ -157,6 +157,16 @@ def test_enter_shows_what_the_group_waits_for_its_findings_and_members_and_goes_
     assert marked(live) == "billing"
 
 
+def test_the_deaths_of_one_client_are_one_entry_of_its_group_with_a_count(state, live):
+    for number, rule in enumerate(("T-09", "T-09", "T-04", "M-13")):
+        died = finding("billing", rule=rule, summary="died", opened_s=NOW_S - 300 + 60 * number, severity="info")
+        state.finding(f"d-{number}", {**died, "id": f"d-{number}", "client_id": "worker", "client_address": "10.0.0.7"})
+    press(live, "enter")
+    lines = drawn(live, 160, 60)
+    assert sum("member does not rejoin" in line for line in lines) == 2
+    assert [line.partition(", ")[2] for line in lines if "in 4 findings" in line] == ["2 times in 4 findings, 14:08:20 to 14:13:19"]
+
+
 def test_rebalances_of_the_last_hour_are_counted_with_their_cost_and_listed_in_their_group(state, live):
     for ago_s, cost in ((3_700, 1_000), (3_500, 12.5), (60, 90)):
         state.event(rebalance("billing", at_s=NOW_S - ago_s, cost=cost))
