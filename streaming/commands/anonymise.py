@@ -11,6 +11,7 @@ import typer
 
 from coordinator_model.wire.record import pack_envelope
 from coordinator_model.wire.recording import MAGIC
+from coordinator_model.wording import counted, plural
 from streaming.commands.capture_files import ReplayError, progress_of, source_of
 from streaming.commands.capture_options import STDIN, BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of, notes_of_capture
@@ -92,7 +93,7 @@ def anonymise(
         fail(f"{error.filename or out} cannot be written: {(error.strerror or str(error)).lower()}")
     for note in notes:
         console.print(visible(note), style="dim")
-    console.print(f"{target.records:,} records written to {out}, {len(written.names()):,} names replaced")
+    console.print(f"{counted(target.records, 'record')} written to {out}, {counted(len(written.names()), 'name')} replaced")
 
 
 def _copy_records(source: Source, called: str, notes: list[str], write: Callable[[MirrorRecord], None]) -> None:
@@ -103,7 +104,7 @@ def _copy_records(source: Source, called: str, notes: list[str], write: Callable
         else:
             write(record)
     if unreadable:
-        notes.append(f"{unreadable:,} records that cannot be read were left out")
+        notes.append(f"{counted(unreadable, 'record')} that cannot be read {plural(unreadable, 'was', 'were')} left out")
 
 
 def _copy_log(source: Source, called: str, reader: RequestLogReader, notes: list[str]) -> None:

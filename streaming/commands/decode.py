@@ -22,6 +22,7 @@ from rich.text import Text
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord, RecordError
 from coordinator_model.wire.recording import MAGIC, read_recording
+from coordinator_model.wording import counted
 from streaming.commands.output import EXIT_OK, fail, print_json, stderr, stdout
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import BEGINNING, begins_like_a_log, is_broker_log
@@ -262,7 +263,7 @@ def _show_on(console: Console) -> Any:
 
 
 def _summary(counts: Counts, *, verbose: bool) -> str:
-    printed = f"{counts['printed']:,} of {counts['frames']:,} frames"
+    printed = f"{counts['printed']:,} of {counted(counts['frames'], 'frame')}"
     others = [f"{number:,} {what}" for what, number in counts.items() if what not in ("frames", "printed")]
     hint = ["--verbose says why"] if counts.reasons and not verbose else []
     return "; ".join([printed, *others, *hint])

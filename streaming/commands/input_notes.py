@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinator_model.wording import counted
+from coordinator_model.wording import counted, plural
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.pcap.links import in_words
 
@@ -23,7 +23,9 @@ def notes_of(reader: CaptureReader | RequestLogReader) -> Iterator[str]:
 def notes_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
     brokers = ", ".join(f"{address} ({count})" for address, count in stats.brokers.most_common(8))
     more = f" and {len(stats.brokers) - 8} more" if len(stats.brokers) > 8 else ""
-    sizes = [f"{stats.packets:,} packets"] * (stats.packets > 0) + [f"{stats.socket_events:,} events"] * (stats.socket_events > 0)
+    sizes = [counted(stats.packets, "packet")] * (stats.packets > 0) + [counted(stats.socket_events, "event")] * (
+        stats.socket_events > 0
+    )
     yield f"{' and '.join(sizes)}; connections to brokers: {brokers}{more}"
     if stats.unseen_us:
         unseen = f"{stats.unseen_us / 1_000_000:,.0f} s"
@@ -51,16 +53,26 @@ def notes_of_capture(stats: CaptureStats, echoes: int) -> Iterator[str]:
             f": the capture keeps {stats.snap_length:,} bytes of a packet, and packets have up to {stats.longest_packet:,} (tcpdump -s 0 "
             "keeps all)"
         )
-        yield f"{stats.cut_frames:,} group frames were not captured to their end{short if stats.snap_length else ''}"
+        yield (
+            f"{counted(stats.cut_frames, 'group frame')} {plural(stats.cut_frames, 'was', 'were')} not captured to "
+            f"{plural(stats.cut_frames, 'its', 'their')} end{short if stats.snap_length else ''}"
+        )
     if stats.losses:
-        gaps = f"{stats.losses:,} gap{'s' if stats.losses > 1 else ''}"
-        yield f"{stats.lost_bytes:,} bytes of connections with group requests were not captured ({gaps}); their groups get a gap"
+        yield (
+            f"{counted(stats.lost_bytes, 'byte')} of connections with group requests "
+            f"{plural(stats.lost_bytes, 'was', 'were')} not captured ({counted(stats.losses, 'gap')}); their groups get a gap"
+        )
     if stats.lost_elsewhere:
-        yield f"{stats.lost_elsewhere:,} bytes of other broker connections were not captured; these had named no group"
+        yield (
+            f"{counted(stats.lost_elsewhere, 'byte')} of other broker connections "
+            f"{plural(stats.lost_elsewhere, 'was', 'were')} not captured; these had named no group"
+        )
     if stats.fragments:
-        plural = "s" if stats.fragments > 1 else ""
-        yield f"{stats.fragments:,} IP fragment{plural} of TCP packets cannot be reassembled, and count as not captured"
+        yield (
+            f"{counted(stats.fragments, 'IP fragment')} of TCP packets cannot be reassembled, and "
+            f"{plural(stats.fragments, 'counts', 'count')} as not captured"
+        )
     for tunnel, count in stats.tunnels.most_common():
-        yield f"{count:,} TCP packets were wrapped in {tunnel}"
+        yield f"{counted(count, 'TCP packet')} {plural(count, 'was', 'were')} wrapped in {tunnel}"
     for link, count in stats.links.most_common():
-        yield f"{count:,} packets of link type {in_words(link)} cannot be read"
+        yield f"{counted(count, 'packet')} of link type {in_words(link)} cannot be read"

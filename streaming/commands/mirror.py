@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coordinator_model.wire.record import HEADER_NAME
+from coordinator_model.wording import counted
 from streaming.commands.capture_files import ReplayError, called, files_of, progress_of, source_of
 from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of
@@ -144,9 +145,9 @@ def mirror(
         console.print(visible(note), style="dim")
     if why is not None:
         fail(ReplayError(f"the {'capture' if isinstance(reader, CaptureReader) else 'log'} {why}"))
-    console.print(f"{sink.written:,} records written to topic {topic}, {sink.lost:,} lost")
+    console.print(f"{counted(sink.written, 'record')} written to topic {topic}, {sink.lost:,} lost")
     if unsent:
-        fail(SetupError(f"{unsent:,} records could not be delivered to topic {topic} within {_FLUSH_TIMEOUT_S:.0f} s"))
+        fail(SetupError(f"{counted(unsent, 'record')} could not be delivered to topic {topic} within {_FLUSH_TIMEOUT_S:.0f} s"))
 
 
 class _Run:
@@ -297,10 +298,10 @@ def record(
                 _Recording(config, from_topic, last).copy(target, console, follow=follow)
         except KafkaException as error:
             why = not_readable(config, from_topic, error.args[0])
-            fail(SetupError(f"topic {from_topic!r} cannot be read: {why}; {file} has {target.records:,} records"))
+            fail(SetupError(f"topic {from_topic!r} cannot be read: {why}; {file} has {counted(target.records, 'record')}"))
         except OSError as error:
             fail(ReplayError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}"))
-    console.print(f"{target.records:,} records of topic {from_topic} written to {file}")
+    console.print(f"{counted(target.records, 'record')} of topic {from_topic} written to {file}")
 
 
 class _Recording:

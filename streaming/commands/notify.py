@@ -16,6 +16,7 @@ from rich.text import Text
 
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.rules import Rule
+from coordinator_model.wording import counted
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, print_json, say, stderr
 from streaming.commands.stopping import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
@@ -176,7 +177,7 @@ def _run(
         if url is not None:
             screen.say(f"metrics at {url}")
         names = ", ".join([*(dispatcher.name for dispatcher in notifier.dispatchers), *(["traces"] if notifier.traces else [])])
-        screen.say(f"{len(notifier.open)} open findings in {config.topics.findings}; sending to {names}")
+        screen.say(f"{counted(len(notifier.open), 'open finding')} in {config.topics.findings}; sending to {names}")
         for window in windows_now(config, time.time()):
             screen.say(f"planned maintenance {window} is active")
         if once:

@@ -19,6 +19,7 @@ import typer
 from rich.text import Text
 
 from coordinator_model.finding import Severity
+from coordinator_model.wording import counted
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, say, stdout
 from streaming.commands.stopping import stop_signals
 from streaming.config.settings import ConfigError, Job, MonitorConfig, load
@@ -232,4 +233,4 @@ def _behind(progress: QueryProgress, pace: float) -> str:
     left_s = progress.behind / pace if pace >= 1 else 0.0
     if not progress.behind or 0 < left_s <= max(_AT_MOST_S, 2 * progress.batch_ms / 1000):
         return "up to date"
-    return f"behind by {progress.behind:,} records" + (f" ({left_s:,.0f} s at this pace)" if left_s else "")
+    return f"behind by {counted(progress.behind, 'record')}" + (f" ({left_s:,.0f} s at this pace)" if left_s else "")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from coordinator_model.wording import counted, plural
 from streaming.commands.output import fail, stderr
 from streaming.errors import SetupError
 from streaming.kafka.client_options import client_options, refuse_secrets
@@ -245,11 +246,12 @@ def tap(
             sink.close(0)
             fail(error)
         unsent = sink.close(FLUSH_TIMEOUT_S)
-        say(f"stopped; {sink.written} records written, {sink.lost} lost")
+        say(f"stopped; {sink.written} {plural(sink.written, 'record')} written, {sink.lost} lost")
         if unsent:
             fail(
                 SetupError(
-                    f"{unsent} records could not be delivered to topic {topic} within {FLUSH_TIMEOUT_S:.0f} s and are lost; the next tap "
+                    f"{counted(unsent, 'record')} could not be delivered to topic {topic} within {FLUSH_TIMEOUT_S:.0f} s and "
+                    f"{plural(unsent, 'is', 'are')} lost; the next tap "
                     "records that in the topic"
                 )
             )
@@ -399,9 +401,9 @@ def _stand_in(ports: str | None, advertise: str | None, file: Path) -> StandIn:
 def _status(tap: Tap, sink: KafkaSink) -> str:
     stats = tap.stats
     parts = [
-        f"{stats.open_connections} connections open of {stats.connections}",
-        f"{stats.frames} frames captured",
-        f"{sink.written} records written",
+        f"{stats.open_connections} {plural(stats.open_connections, 'connection')} open of {stats.connections}",
+        f"{stats.frames} {plural(stats.frames, 'frame')} captured",
+        f"{sink.written} {plural(sink.written, 'record')} written",
         f"{sink.lost} lost",
     ]
     for count, what in (

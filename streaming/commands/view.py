@@ -18,6 +18,7 @@ from rich.text import Text
 
 from coordinator_model.events import GroupEvent, RebalanceFinished
 from coordinator_model.finding import Severity
+from coordinator_model.wording import counted, plural
 from streaming.commands.kafka_options import PropertiesOption
 from streaming.commands.output import fail, print_json, print_warning, stdout, tables
 from streaming.config.settings import ConfigError, Topics, load
@@ -256,7 +257,10 @@ def _read(config: Path | None, bootstrap_server: str | None, command_config: lis
     except (ConfigError, SetupError) as error:
         fail(error)
     for topic, count in unreadable.items():
-        print_warning(f"{count} records of topic {topic} do not have this release's format; they are ignored")
+        print_warning(
+            f"{counted(count, 'record')} of topic {topic} {plural(count, 'does', 'do')} not have this release's format, and "
+            f"{plural(count, 'is', 'are')} ignored"
+        )
     _warn_if_stale(written_s, topics.status)
     return [list(found.values()) for found in newest.values()]
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from coordinator_model.settings import Settings
+from coordinator_model.wording import counted
 from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, KeyLogFile, key_log_of
 from streaming.commands.kafka_options import PropertiesOption
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_error, say, stderr, stdout
@@ -372,7 +373,7 @@ def _mirror(servers: str, properties: list[str] | None, topic: str, cluster: str
         yield sink
     finally:
         unsent = sink.close(_FLUSH_S)
-        said.say(f"{sink.written:,} records written to topic {topic}, {sink.lost + unsent:,} lost")
+        said.say(f"{counted(sink.written, 'record')} written to topic {topic}, {sink.lost + unsent:,} lost")
 
 
 def _configuration(file: Path | None) -> MonitorConfig | None:

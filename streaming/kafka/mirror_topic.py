@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
+from coordinator_model.wording import counted
 from streaming.errors import SetupError
 from streaming.kafka.acls import REFUSED, command_config, grant, servers_of, user_of
 from streaming.kafka.connection import ConnectionProblem, UnreachableError, reach
@@ -53,7 +54,7 @@ class MirrorTopic(NamedTuple):
             settings=self.settings(),
             timeout_s=timeout_s,
         ):
-            return [f"created topic {topic} with {self.partitions} partitions, kept for {self.retention_hours:g} h"]
+            return [f"created topic {topic} with {counted(self.partitions, 'partition')}, kept for {self.retention_hours:g} h"]
         differences = self._differences(config, topic, timeout_s)
         return [f"topic {topic} was there before and is not as asked for: {'; '.join(differences)}"] if differences else []
 
@@ -62,7 +63,7 @@ class MirrorTopic(NamedTuple):
         found = admin.list_topics(topic, timeout=timeout_s).topics[topic].partitions
         said = []
         if len(found) != self.partitions:
-            said.append(f"it has {len(found)} partitions, not {self.partitions}, which is fixed for its life")
+            said.append(f"it has {counted(len(found), 'partition')}, not {self.partitions}, which is fixed for its life")
         replicas = {len(partition.replicas) for partition in found.values()}
         if self.replication_factor > 0 and replicas and replicas != {self.replication_factor}:
             said.append(f"its replication factor is {min(replicas)}, not {self.replication_factor}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final, Self
 
+from coordinator_model.wording import counted
 from streaming.errors import SetupError
 from streaming.kafka.topics import MISSING, describe_mirror
 
@@ -94,4 +95,4 @@ class MirrorWatch:
 
 def repartitioned(before: int, now: int) -> str:
     """What to say of a topic whose number of partitions has changed."""
-    return f"has {now} partitions, where it had {before}: groups may have moved, so that all are learned anew; restart the taps"
+    return f"has {counted(now, 'partition')}, where it had {before}: groups may have moved, so that all are learned anew; restart the taps"

@@ -10,6 +10,7 @@ from typing import Any, Final
 from coordinator_model import wire
 from coordinator_model.finding import iso_utc
 from coordinator_model.wire.record import Kind, MirrorRecord
+from coordinator_model.wording import counted, plural
 
 _METADATA: Final = ("JoinGroupRequestProtocol", "JoinGroupResponseMember")
 
@@ -51,7 +52,11 @@ def plain_frame(record: MirrorRecord, protocol_types: dict[str | None, str], cou
         )
     except wire.DecodeError as error:
         counts.unreadable("unreadable", f"{line['api']} v{line['version']} {line['kind']}: {error}", _where(line))
-        cut = f" ({record.cut_bytes} bytes were not captured)" if record.cut_bytes else ""
+        cut = (
+            f" ({counted(record.cut_bytes, 'byte')} {plural(record.cut_bytes, 'was', 'were')} not captured)"
+            if record.cut_bytes
+            else ""
+        )
         return {**line, "unreadable": f"{error}{cut}", "frame": base64.b64encode(record.frame).decode()}
     if record.kind is Kind.REQUEST:
         line["client_id"] = header.client_id

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from confluent_kafka import KafkaError, KafkaException
 
 from coordinator_model.wire.record import HEADER_NAME, Kind, Loss, MirrorRecord, as_held, gap, pack_envelope
+from coordinator_model.wording import counted, plural
 from streaming.errors import SetupError
 from streaming.kafka.clients import EVERY_PARTITION, LastingProducer, Queued, reason_of
 from streaming.kafka.credentials import Credentials
@@ -126,7 +127,10 @@ class KafkaSink:
         self.lost = 0  #: records that it will never have
         if losses is not None and (before := losses.read()) is not None:
             self._pending_loss = before
-            self._tell(f"{before.records} records were lost when the capture before this one ended; every partition is told")
+            self._tell(
+                f"{counted(before.records, 'record')} {plural(before.records, 'was', 'were')} lost when the capture before this "
+                "one ended; every partition is told"
+            )
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mirror-producer", daemon=True)
         self._begin()
@@ -251,7 +255,10 @@ class KafkaSink:
         self.written += self.partitions or 1 if record.partition == EVERY_PARTITION else 1
         self._answers = True
         if loss is not None and is_gap:
-            self._tell(f"{loss.records} frames ({loss.bytes} bytes) were lost; every partition of topic {self._topic} says so")
+            self._tell(
+                f"{counted(loss.records, 'frame')} ({counted(loss.bytes, 'byte')}) {plural(loss.records, 'was', 'were')} lost; "
+                f"every partition of topic {self._topic} says so"
+            )
 
     def _lose(self, loss: Loss | None, why: str) -> None:
         if loss is None:
@@ -337,10 +344,13 @@ class KafkaSink:
 
     def _case(self, trouble: str | None) -> str:
         if trouble is not None:
-            waiting = f"{self._buffered_records} records wait in the buffer, {self.lost} are lost"
+            waiting = (
+                f"{counted(self._buffered_records, 'record')} {plural(self._buffered_records, 'waits', 'wait')} in the "
+                f"buffer, {self.lost:,} {plural(self.lost, 'is', 'are')} lost"
+            )
             return f"clients pass, but nothing is mirrored: {trouble}; {waiting}"
         again = " again" if self._said else ""
-        return f"mirroring to topic {self._topic}{again}, {self.partitions} partitions"
+        return f"mirroring to topic {self._topic}{again}, {counted(self.partitions or 0, 'partition')}"
 
 
 _NO_LOSS: Final = frozenset({Kind.TICK, Kind.TOPICS, Kind.UNREACHED})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
+from coordinator_model.wording import counted, plural
 from streaming.kafka.clients import LastingProducer, Queued
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.credentials import Credentials
@@ -35,7 +36,10 @@ def remembered(config: MonitorConfig, tell: Callable[[str], None]) -> Memory:
         for record in feed.history():
             memory.take(record.key, record.value)
     if memory.unreadable:
-        tell(f"{memory.unreadable} records of {topics.notifications} cannot be parsed: their notifications may be sent again")
+        tell(
+            f"{counted(memory.unreadable, 'record')} of {topics.notifications} cannot be parsed: "
+            f"{plural(memory.unreadable, 'its', 'their')} notifications may be sent again"
+        )
     return memory
 
 

@@ -22,6 +22,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity
 from coordinator_model.rules.base import Rule
+from coordinator_model.wording import counted
 from streaming.errors import SetupError
 from streaming.notify.notification import Event, Links, Notification, on_one_line
 
@@ -134,7 +135,7 @@ def _title(notices: Sequence[Notification]) -> str:
     counts = Counter("resolved" if notice.event is Event.RESOLVED else notice.severity.value for notice in notices)
     order = [*reversed([severity.value for severity in Severity]), "resolved"]
     groups = {str(notice.finding["group"]) for notice in notices}
-    where = f"in group {groups.pop()}" if len(groups) == 1 and "" not in groups else f"in {len(groups)} groups"
+    where = f"in group {groups.pop()}" if len(groups) == 1 and "" not in groups else f"in {counted(len(groups), 'group')}"
     return f"{len(notices)} findings {where}: " + ", ".join(f"{counts[word]} {word}" for word in order if counts[word])
 
 

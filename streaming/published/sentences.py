@@ -106,7 +106,7 @@ def lag_facts(lag: Json | None) -> list[tuple[str, str]]:
         if records
     ]
     furthest = ", ".join(f"{records:,} of {name}" for records, name in sorted(behind, key=lambda one: (-one[0], one[1]))[:_NAMED])
-    return [("lag", f"{lag['lag']:,} records" + (f"; most: {furthest}" if furthest else ""))]
+    return [("lag", f"{counted(lag['lag'], 'record')}" + (f"; most: {furthest}" if furthest else ""))]
 
 
 def count(number: int) -> str:
@@ -121,7 +121,8 @@ def built_up(lag: RebalanceLag | None) -> str:
     if not lag.built_up:
         return "none built up"
     return (
-        f"+{lag.built_up:,} records, {'not gone yet' if lag.gone_after_s is None else f'gone after {duration(lag.gone_after_s)}'}"
+        f"+{counted(lag.built_up, 'record')}, "
+        f"{'not gone yet' if lag.gone_after_s is None else f'gone after {duration(lag.gone_after_s)}'}"
     )
 
 

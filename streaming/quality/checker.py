@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.wire import API_NAMES
+from coordinator_model.wording import counted
 from streaming.engine.own_findings import Standing
 from streaming.quality.frame_rows import Describer, FrameRow, to_frame
 from streaming.quality.suite import FAMILY, Expected, load
@@ -92,7 +93,7 @@ class Checker:
                 subject,
                 at_us=newest_us if self._standing.is_open(rule.id, subject) else min(times, default=newest_us),
                 summary=_summary(outcome, offending, self._mirror),
-                observed=outcome.problem or f"{outcome.unexpected} of {outcome.checked} records",
+                observed=outcome.problem or f"{outcome.unexpected} of {counted(outcome.checked, 'record')}",
                 count=max(1, outcome.unexpected),
                 evidence=tuple(_evidence(row) for row in offending[:_EVIDENCE]),
             )

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from coordinator_model.finding import Finding, iso_utc
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.wording import counted
+from coordinator_model.wording import counted, plural
 from streaming.published.records import arrivals_of
 from streaming.published.wire_text import shown_name, visible
 from streaming.replay.timeline import HistoryLine, number_name, severity_text
@@ -81,8 +81,9 @@ class ReplayReport:
                 console.print(Text.assemble("  ", self._states[key]), soft_wrap=True)
             for client in self._arrivals.get(key, ()):
                 console.print(Text.assemble("  ", client), soft_wrap=True)
-            if key in self._left_out:
-                console.print(Text(f"  {self._left_out[key]:,} earlier lines are left out", "dim"), soft_wrap=True)
+            if left_out := self._left_out.get(key):
+                said = f"  {counted(left_out, 'earlier line')} {plural(left_out, 'is', 'are')} left out"
+                console.print(Text(said, "dim"), soft_wrap=True)
             day = ""
             for line in sorted(self._lines.get(key, ()), key=lambda line: line.at):
                 if line.at[:10] != day:
@@ -93,7 +94,7 @@ class ReplayReport:
         for finding in sorted(self._findings.values(), key=lambda finding: (-finding.severity.rank, finding.opened_at_us)):
             print_finding(console, finding)
         if self._findings_left_out:
-            console.print(f"{self._findings_left_out:,} more findings; --format json gives them all", soft_wrap=True)
+            console.print(f"{counted(self._findings_left_out, 'more finding')}; --format json gives all", soft_wrap=True)
 
 
 def _title(cluster: str, group: str, *, several: bool) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from coordinator_model.advice import Advice, advise
 from coordinator_model.events import MemberServed, RebalanceFinished, SightLost, SightRegained
 from coordinator_model.finding import Severity, iso_utc
-from coordinator_model.wording import counted
+from coordinator_model.wording import counted, plural
 from streaming.mirror.broker_log.history import LACKS
 from streaming.published import sentences
 from streaming.published.records import (
@@ -394,7 +394,9 @@ def _not_seen_of_all(state: PageState, from_s: float, since_s: float | None) -> 
         known = status.get("gaps")
         gaps.update({str(cause): lost for cause, lost in known.items() if isinstance(lost, int)} if isinstance(known, dict) else {})
     found += [
-        f"{count:,} records of the mirror were lost since the monitor began ({cause})." for cause, count in gaps.items() if count
+        f"{counted(count, 'record')} of the mirror {plural(count, 'was', 'were')} lost since the monitor began ({cause})."
+        for cause, count in gaps.items()
+        if count
     ]
     age_s = state.now_s() - state.status_written_s
     if state.status_written_s and age_s > STALE_S:
@@ -481,6 +483,6 @@ def facts_of(group: GroupReport) -> dict[str, Any]:
         "state at the end": None if state is None else f"{sentences.STATE_WORDS[state.state]}, since {clock_of(state.at_s)}",
         "members at the end": len(content["members"]) if content and not content["learning"] else None,
         "coordinator": content.get("coordinator"),
-        "lag at the end": None if group.past.lag is None else f"{group.past.lag['lag']:,} records",
+        "lag at the end": None if group.past.lag is None else f"{counted(group.past.lag['lag'], 'record')}",
     }
     return {title: value for title, value in known.items() if value not in (None, "")}

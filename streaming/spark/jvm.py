@@ -28,6 +28,8 @@ from typing import Annotated, Final, NamedTuple
 import typer
 from rich.console import Console
 
+from coordinator_model.wording import counted
+
 MINIMUM_JAVA: Final = 17
 CACHE_VARIABLE: Final = "REBALANCE_MONITOR_JVM_CACHE"
 SETTINGS_VARIABLE: Final = "REBALANCE_MONITOR_IVY_SETTINGS"
@@ -408,7 +410,7 @@ def main(
         raise SystemExit(1) from None
     for name, files in found.items():
         mebibytes = sum(file.stat().st_size for file in files) / 2**20
-        print(f"{name}: {len(files)} jars, {mebibytes:.0f} MiB in {cache_folder() / name}")
+        print(f"{name}: {counted(len(files), 'jar')}, {mebibytes:.0f} MiB in {cache_folder() / name}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from coordinator_model.events import RebalanceFinished
+from coordinator_model.wording import counted, plural
 from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader
 from streaming.notify.http import Accepted, Rejected, Unreachable, host_of, post
@@ -105,7 +106,10 @@ class TraceSender:
             if not self._started(reader, stop, once=once):
                 return False
             for (_, partition), count in reader.missed.items():
-                self._tell(f"{NAME}: {count} records of topic {topic}, partition {partition}, were deleted before they were sent")
+                self._tell(
+                    f"{NAME}: {counted(count, 'record')} of topic {topic}, partition {partition}, "
+                    f"{plural(count, 'was', 'were')} deleted unsent"
+                )
             while not stop.is_set():
                 if not all(self._hand_over(batch, stop, once=once) for batch in self._batches(reader.poll(_POLL_S))):
                     return False  # stopped, or with --once away: what was not accepted is sent next time
@@ -200,7 +204,9 @@ class TraceSender:
         except Exception:  # protobuf's own error: an answer of another kind says nothing
             return
         if partial.rejected_spans:
-            self._refuse(f"{self._where} did not take {partial.rejected_spans} spans: {on_one_line(partial.error_message)}")
+            self._refuse(
+                f"{self._where} did not take {counted(partial.rejected_spans, 'span')}: {on_one_line(partial.error_message)}"
+            )
 
     def _refuse(self, sentence: str) -> None:
         if sentence != self._last_refusal:

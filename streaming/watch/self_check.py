@@ -6,6 +6,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from coordinator_model.wording import counted, plural
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -65,7 +67,11 @@ class SelfCheck:
         if self.nothing:
             self._say("nothing", self.nothing)
         if tally.dropped > self._dropped:
-            self._say("dropped", f"{tally.dropped - self._dropped:,} packets were dropped, and groups get a gap: {_NOT_ENOUGH}")
+            self._say(
+                "dropped",
+                f"{counted(tally.dropped - self._dropped, 'packet')} {plural(tally.dropped - self._dropped, 'was', 'were')} "
+                f"dropped, and groups get a gap: {_NOT_ENOUGH}",
+            )
             self._dropped = tally.dropped
         if tally.behind_s >= _BEHIND_S:
             self._say("behind", f"what is read now is {tally.behind_s:.0f} s old: {_NOT_ENOUGH}")

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
+from coordinator_model.wording import counted
 from streaming.errors import SetupError
 from streaming.mirror.listener import TapError
 from streaming.mirror.tap import Tap
@@ -65,9 +66,10 @@ class TapInput:
             return f"broker {next(iter(stats.unreachable))} cannot be reached: clients are turned away. Check --listen."
         if stats.opaque:
             return (
-                f"{stats.opaque:,} of {stats.connections:,} connections cannot be read, as with TLS that passes through. Read the brokers' "
+                f"{stats.opaque:,} of {counted(stats.connections, 'connection')} cannot be read, as with TLS that passes "
+                "through. Read the brokers' "
                 "request log (--request-log), or give 'rebalance-monitor tap' certificates."
             )
         if not stats.connections:
             return "No client has connected to the tap: the brokers have to advertise its address (docs/tap.md)."
-        return f"{stats.connections:,} connections through the tap, and no request of a group: the coordinator is another broker."
+        return f"{counted(stats.connections, 'connection')} through the tap, and no request of a group: the coordinator is another broker."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.events import SightLost, SightRegained
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.rules import CATALOGUE
+from coordinator_model.wording import counted
 from streaming.published import sentences
 from streaming.published.records import STALE_S, Json, is_open, lag_of_rebalance, member_name, moment_of, name_of, seconds
 from streaming.published.wire_text import readable, shown_name
@@ -263,7 +264,7 @@ def _as_text(finding: Json) -> str:
         f"Expected: {finding['expected']}",
         f"Observed: {finding['observed']}",
         f"Do: {finding['action']}",
-        f"Opened {finding['opened_at']}, {finding['count']} times, id {finding['id']}",
+        f"Opened {finding['opened_at']}, {counted(finding['count'], 'time')}, id {finding['id']}",
         *(
             f"- {frame['at']} {frame['frame']} (partition {frame['partition']}, offset {frame['offset']})"
             for frame in finding["evidence"]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
+from coordinator_model.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -73,7 +75,7 @@ class Guard:
                 "with --proxy"
             )
         if self.token is not None and len(self.token) < LEAST_TOKEN:
-            raise NotSafeError(f"the token has {len(self.token)} characters; it needs at least {LEAST_TOKEN}")
+            raise NotSafeError(f"the token has {counted(len(self.token), 'character')}; it needs at least {LEAST_TOKEN}")
 
     def knows_host(self, host: str) -> bool:
         """Return True if a Host header names this page."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.constants import COMMITS, HEARTBEAT
 from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, expired, pack_loss, tick, topics
-from coordinator_model.wording import counted
+from coordinator_model.wording import counted, plural
 from streaming.mirror.broker_log import HELD_BACK_US
 from streaming.mirror.broker_log.connections import BrokerListeners, BrokerRestarts, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
@@ -48,6 +48,28 @@ _GRACE_US: Final = 1_000_000
 _WITHOUT_REQUEST: Final = "answers to requests that waited when the logger was switched on, which it does not show"
 _SENT_BY_SETTLED: Final = COMMITS | {HEARTBEAT}
 """APIs of requests that a member does not send while a JoinGroup or SyncGroup of it waits."""
+
+_OF_ONE: Final = {
+    "lines that stand in two of the files, and count once": "line that stands in two of the files, and counts once",
+    "lines of an hour that came twice, since clocks were set back; their order in the file counts": (
+        "line of an hour that came twice, since clocks were set back; its order in the file counts"
+    ),
+    "exchanges that waited longer than records are held back": "exchange that waited longer than records are held back",
+    "connections whose next request may have waited, and is not in the log; their groups get a gap": (
+        "connection whose next request may have waited, and is not in the log; its groups get a gap"
+    ),
+    "lines of more than 16 MiB": "line of more than 16 MiB",
+    "lines in text form": "line in text form",
+}
+"""What is counted → the same of one."""
+_VERBS_OF_ONE: Final = {"have": "has", "are": "is"}
+
+
+def _of_one(reason: str) -> str:
+    """Return why several lines cannot be read as it is said of one."""
+    verb, _, rest = reason.partition(" ")
+    of_one = f"{_VERBS_OF_ONE.get(verb, f'{verb}s')} {rest}"
+    return of_one.replace("themselves", "itself").replace("they name", "it names")
 
 
 class RequestLogReader:
@@ -357,17 +379,20 @@ class RequestLogReader:
         if cut := self.lines.cut_coordinator_lines:
             yield f"{counted(cut, 'line')} of coordinators cut short: what they say of groups is missing"
         for reason, count in self.lines.counts.most_common():
-            yield f"{count:,} request lines {reason}"
+            yield f"{counted(count, 'request line')} {plural(count, _of_one(reason), reason)}"
         if not self.counts["exchanges"]:
             none = "none of them can be read" if self.lines.counts else "no request line"
             yield f"{none}: this is what coordinators wrote into the log, and no rule applies to it"
             return
         brokers = ", ".join(f"{address or 'unknown'} ({count})" for address, count in self.brokers.most_common(8))
         others = self.counts["other requests"]
-        yield f"{self.counts['exchanges']:,} request lines of groups, and {others:,} others; connections to brokers: {brokers}"
+        yield (
+            f"{counted(self.counts['exchanges'], 'request line')} of groups, and {counted(others, 'other')}; connections to "
+            f"brokers: {brokers}"
+        )
         yield "a request that waits is in a request log when it is over: what is stuck at the log's end is not seen"
         for what, count in sorted(self.counts.items()):
             if count and what not in ("exchanges", "other requests", "coordinator lines", "lines in a table"):
-                yield f"{count:,} {what}"
+                yield f"{count:,} {plural(count, _OF_ONE.get(what, what), what)}"
         for field, count in self.lines.unknown_fields.most_common(8):
-            yield f"{count:,} times {field}, which only a newer Kafka has, was passed over"
+            yield f"{counted(count, 'time')} {field}, which only a newer Kafka has, was passed over"

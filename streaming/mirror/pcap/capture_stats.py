@@ -75,16 +75,16 @@ class CaptureStats:
             return f"holds packets of link type {kinds} only, which cannot be read (see https://www.tcpdump.org/linktypes.html)"
         if not self.segments and 0 < self.snap_length < _HEADERS:
             cut = f"cut at {self.snap_length} bytes, which leaves no TCP header"
-            return f"holds {self.packets:,} packets, {cut}: capture with a longer snap length (tcpdump -s 0)"
+            return f"holds {counted(self.packets, 'packet')}, {cut}: capture with a longer snap length (tcpdump -s 0)"
         if not self.segments and not self.socket_events:
-            return f"holds {self.packets:,} packets, and none of them is TCP"
+            return f"holds {counted(self.packets, 'packet')}, and none of them is TCP"
         if not self.connections:
             named = " or ".join(str(port) for port in sorted(ports))
             return (
                 f"holds no TCP connection with port {named} that carries data: check --port, or leave it out"
                 if ports
                 else (
-                    f"holds {self.segments + self.socket_events:,} TCP packets, and none that begins a connection or carries data"
+                    f"holds {counted(self.segments + self.socket_events, 'TCP packet')}, and none that begins a connection or carries data"
                 )
             )
         if max(causes.values(), default=0) >= self.connections:
