@@ -94,6 +94,10 @@ cells: setup ## Change every cell of both tables of the protocol, one at a time,
 lab: setup ## Real brokers, real clients, chaos and lies for ten minutes (ARGS="--minutes 60 --seed 7")
 	@$(BIN)/python -m tests.real.lab $(ARGS)
 
+.PHONY: hour
+hour: setup ## An hour of an operator's life in eleven minutes: what a webhook is sent while groups and the monitor's surroundings break
+	@$(BIN)/python -m tests.real.hour $(ARGS)
+
 .PHONY: three-inputs
 three-inputs: setup ## One run of the laboratory by tap, as packets and in the broker's log, compared
 	@$(BIN)/python -m pytest -m lab tests/real/test_three_inputs.py $(ARGS)

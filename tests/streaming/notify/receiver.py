@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -13,11 +14,13 @@ class Server:
     def __init__(self, port: int = 0) -> None:
         self.answer: tuple[int, dict[str, str], bytes] = (200, {}, b"")
         self.seen: list[tuple[dict[str, str], bytes]] = []
+        self.times: list[float] = []  #: when each of them came, on the clock of ``time.monotonic``
         self.hangs = threading.Event()
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                server.times.append(time.monotonic())
                 server.seen.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
                 status, headers, body = server.answer
                 if status == 0:
