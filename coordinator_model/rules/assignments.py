@@ -350,22 +350,24 @@ def A_11(group: ClassicGroup) -> Iterator[Due]:
     if not missing or not _has_members(group):
         return
     timeout_ms, _ = group.rebalance_timeout_ms()
-    if not timeout_ms or group.offsets.forbidden:
-        return  # O-09 names a right that is missing, without which clients do not even see the topic
+    if not timeout_ms:
+        return
     since_us = min(since for _, _, since in missing)
     vanished = all(topic in group.assignments.shrunk for topic, _, _ in missing)
     until_us = max(since for _, _, since in missing) + group.settings.metadata_age_us if vanished else None
-    patience_us = group.settings.bounded_ms(timeout_ms) * 1_000
+    # O-09 names a right that is missing, without which clients do not even see the topic.
+    explained_us = max(group.offsets.right_explains_until_us(topic=topic) for topic, _, _ in missing)
+    due_us = max(since_us + group.settings.bounded_ms(timeout_ms) * 1_000, explained_us)
 
     def describe() -> Breach:
         partitions = _some([f"{topic}-{partition}" for topic, partition, since in missing if since == since_us])
         return Breach(
             "",
-            f"No member of group {group.name} has been assigned {partitions} for {seconds(patience_us)}, although members subscribed to "
-            "it: what is written there is not read.",
+            f"No member of group {group.name} has been assigned {partitions} for {seconds(due_us - since_us)}, although members subscribed "
+            "to it: what is written there is not read.",
             "missing in every assignment since; known from earlier assignments of this group",
             (),
             generation=group.generation,
         )
 
-    yield Due(since_us + patience_us, "", WARNING, describe, until_us)
+    yield Due(due_us, "", WARNING, describe, until_us)

@@ -153,16 +153,17 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         by themselves, for which as long has to pass. A member that left and keeps its connection open, and was not a member for
         less than its max.poll.interval.ms, has most likely stopped polling, for that interval by then. It is silent at a number at
         which the group has stayed three times before, for five minutes in all. Those that lost their coordinator are not missed
-        while it answers nobody, and for as long after that.
+        while it answers nobody, and for as long after that; those whose last commits were refused for a missing right, which O-09
+        names, half an hour later.
     Expected: A member that goes comes back, or another takes its place.
     Action: Start it again, or find out why it does not come back.
     False alarms: A group that was made smaller on purpose by killing its members: six hours later the smaller number is the usual
         one. What is missing after a gap in the capture is not known.
     """
     short = _shortfall(group)
-    if short is None or (isinstance(group, ClassicGroupModel) and group.offsets.forbidden):
-        return  # O-09 names the right without which clients give up
-    due_us = max(short.due_us(group), short.back_us(group))
+    if short is None:
+        return
+    due_us = max(short.due_us(group), short.back_us(group), short.explained_until_us(group))
     breach = partial(_breach, group, short)
     severity = WARNING if short.worst else INFO
     yield Due(due_us, "", severity, partial(breach, due_us), until_us=due_us + ADOPTED_US if short.left else None)
@@ -192,6 +193,12 @@ class _Shortfall(NamedTuple):
             return 0
         answered_us = lost.returned_us or group.coordinator_changes.answered_us(group)
         return answered_us and answered_us + max(group.settings.missing_ms * 1_000, group.usual.return_us)
+
+    def explained_until_us(self, group: ClassicGroupModel | EpochGroup) -> int:
+        """Return until when O-09 names why they gave up: a right that they lack; 0 if it does not."""
+        if not isinstance(group, ClassicGroupModel):
+            return 0
+        return max(group.offsets.right_explains_until_us(member_id=gone.member_id) for gone in self.gone)
 
     def due_us(self, group: ClassicGroupModel | EpochGroup) -> int:
         """Return from when on they are missed: all of them would be back by then."""

@@ -688,6 +688,20 @@ def test_A_11_fires_when_a_partition_stays_unowned(talk: Conversation) -> None:
     assert "20.0 s" in finding.summary
 
 
+def test_A_11_leaves_a_topic_without_a_right_to_O_09_while_that_is_open(talk: Conversation) -> None:
+    a, b = group(talk)
+    share_out(talk, [a, b], {a: parts(1), b: parts(0)})
+    talk.commit_offsets(b, {0: 5}, {0: 29})
+    join(talk, [a, b], 4)
+    share_out(talk, [a, b], {a: parts(1), b: ASSIGNED})
+    for minutes, found in ((28, False), (3, True)):
+        for _ in range(minutes * 30):
+            talk.wait(2_000)
+            talk.heartbeat(a)
+            talk.heartbeat(b)
+        assert ("A-11" in talk.rules()) is found
+
+
 def test_A_11_is_resolved_when_the_partition_has_an_owner(talk: Conversation) -> None:
     a, b = forgotten(talk)
     next_round(talk, [a, b], 5, {a: parts(0), b: parts(1)})

@@ -232,6 +232,26 @@ def test_T_13_leaves_members_that_gave_up_without_a_right_to_O_09(talk: Conversa
     assert len(missing(talk)) == 1
 
 
+def test_T_13_misses_members_without_a_right_once_O_09_is_over(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    talk.commit(c, 30)
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 28 * 60)
+    assert missing(talk) == []
+    live(talk, [a, b], 3 * 60)
+    assert [finding.status for finding in missing(talk)] == [Status.OPEN]
+
+
+def test_T_13_misses_a_killed_member_beside_one_that_lacks_a_right(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    talk.commit(a, 30)
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 30)
+    assert len(missing(talk)) == 1
+
+
 def test_T_13_is_quiet_after_frames_were_lost(talk: Conversation) -> None:
     a, b, c = three(talk)
     talk.close(c)

@@ -60,6 +60,9 @@ API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
 
 HOLDINGS_KEPT: Final = 256
 FORBIDS: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED})
+_EXPLAINS_US: Final = (
+    30 * 60_000_000
+)  #: for how long a missing right explains what its client no longer does, as long as O-09 is open
 PARTITIONS_KEPT: Final = 8  #: of a client with rejected commits
 KEPT: Final = 32  #: of members with refused commits, clients with rejected commits, and committers that are no members
 #: API → first version that names topics by id; assignments name them by name
@@ -99,6 +102,7 @@ class Rejected(NamedTuple):
     error: int
     times: int
     partitions: tuple[Partition, ...]  #: of the newest one, at most :data:`PARTITIONS_KEPT`
+    last_us: int  #: when the newest one was refused
 
 
 class CommittedEarly(NamedTuple):
@@ -244,6 +248,17 @@ class Offsets(Stored):
         """How many committers have no right to commit what they read."""
         return sum(one.error in FORBIDS for one in self.rejected.values())
 
+    def right_explains_until_us(self, *, member_id: str | None = None, topic: str | None = None) -> int:
+        """Return until when a missing right explains that a member went, or that nobody reads a topic; 0 if none does."""
+        return max(
+            (
+                one.last_us + _EXPLAINS_US
+                for committer, one in self.rejected.items()
+                if one.error in FORBIDS and (committer == member_id or any(topic == each for each, _ in one.partitions))
+            ),
+            default=0,
+        )
+
     def _rejections(self, group: GroupData, exchange: Exchange, refused: dict[Partition, int]) -> tuple[Event, ...]:
         committer = exchange.member_id or client_text(exchange.actor)
         error = next((code for code in REJECTIONS if code in refused.values()), None)
@@ -256,7 +271,7 @@ class Offsets(Stored):
             return NOTHING
         times = known.times + 1 if known is not None and known.error == error else 1
         partitions = tuple(each for each, code in refused.items() if code == error)
-        keep_newest(self.rejected, committer, Rejected(error, times, partitions[:PARTITIONS_KEPT]), KEPT)
+        keep_newest(self.rejected, committer, Rejected(error, times, partitions[:PARTITIONS_KEPT], exchange.res_us), KEPT)
         asked = ask.left_out + sum(len(named) for _, named, _ in ask.topics)
         return (CommitRejected(exchange, committer, error, times, partitions, max(0, asked - len(refused))),)
 
