@@ -384,7 +384,9 @@ class Coordinator:
         self.counters.ticked(record.connection, record.cluster, record.at_us, facts)
         before = self._taps.note(record, facts, self.now_us)
         if before:
-            self.groups.shown_again(before, self.now_us)
+            self.groups.shown_again(before, self.now_us, "the tap was started again")
+        for name in list(self._taps.given_up(self.now_us)):
+            self.groups.shown_again(name, self.now_us, "the tap has been silent for 15 minutes")
         if self.partition == 0:
             found.extend(self._own.silent_taps(self._taps.silent(self.now_us, self._continuity.coverage.since_us), self.now_us))
 

@@ -161,13 +161,13 @@ class GroupStore:
         group.on_gap(at_us, reason)
         self.changed(key, at_us)
 
-    def shown_again(self, tap: str, at_us: int) -> None:
-        """Send the groups that a tap showed back to learning: another process took its place, and nobody looked meanwhile."""
+    def shown_again(self, tap: str, at_us: int, because: str) -> None:
+        """Send the groups that a tap showed back to learning: they are not seen through it any more, and nobody looked meanwhile."""
         for key in self:
             group, _ = self.opened(key)
             if group.is_shown_by({tap}):
                 group.shown_since_us = at_us
-                self.lose_coverage(key, at_us, "the tap was started again")
+                self.lose_coverage(key, at_us, because)
                 for connection in [one for one in group.connections if tap_of(one) == tap]:
                     group.connection_closed(connection, at_us)
 

@@ -19,6 +19,7 @@ from coordinator_model.wire.record import MirrorRecord, Place, TickFacts
 SILENT_US: Final = 12_000_000  #: ticks come each second; a tap that is started again is back sooner
 BEHIND_US: Final = 3_000_000  #: three ticks in a row
 _CAUGHT_UP_US: Final = 1_500_000
+_AWAITED_US: Final = 900_000_000  #: clients of one that is silent for longer are elsewhere, or gone
 _MISSED_US: Final = 86_400_000_000  #: one that is silent for longer was taken away
 _AT_MOST: Final = 256
 _OF_ITS_HOST: Final = ("localhost:", "127.", "[::1]:")
@@ -44,7 +45,8 @@ class Tap(Stored):
     ticked_us: int  #: when its newest tick came
     reached_us: int  #: how far it has written, which is that time unless it writes what it kept
     lag_us: int  #: how long after their own time its ticks come at the least, which shows how its clock differs
-    is_behind: bool = False
+    behind_since_us: int = 0  #: since when it writes what it kept, 0 if it does not
+    awaited: bool = True  #: what is due in the groups that it showed waits for it
 
 
 class TapWatch(Stored):
@@ -68,9 +70,12 @@ class TapWatch(Stored):
             self.ticked[key] = Tap(record.connection, now_us, now_us, lag_us)
         else:
             least_us = min(known.lag_us, lag_us)
-            was_behind = known.is_behind or now_us - known.reached_us > BEHIND_US
-            is_behind = was_behind and lag_us - least_us > _CAUGHT_UP_US
-            self.ticked[key] = Tap(record.connection, now_us, record.at_us + least_us, least_us, is_behind)
+            since_us = known.behind_since_us or (now_us if now_us - known.reached_us > BEHIND_US else 0)
+            if since_us and now_us - since_us > _AWAITED_US:
+                least_us = lag_us  # it does not catch up: its clock was set back
+            if lag_us - least_us <= _CAUGHT_UP_US:
+                since_us = 0
+            self.ticked[key] = Tap(record.connection, now_us, record.at_us + least_us, least_us, since_us)
         if len(self.ticked) > _AT_MOST:
             del self.ticked[min(self.ticked, key=lambda one: self.ticked[one].ticked_us)]
         return before
@@ -82,8 +87,17 @@ class TapWatch(Stored):
         return frozenset(
             tap.name
             for (cluster, host, listeners), tap in self.ticked.items()
-            if (tap.is_behind or now_us - tap.reached_us > BEHIND_US) and not self._is_replaced((cluster, host, listeners), now_us)
+            if tap.awaited
+            and (tap.behind_since_us or now_us - tap.reached_us > BEHIND_US)
+            and not self._is_replaced((cluster, host, listeners), now_us)
         )
+
+    def given_up(self, now_us: int) -> Iterator[str]:
+        """Yield the names of the taps that are awaited no longer, once each."""
+        for tap in self.ticked.values():
+            if tap.awaited and now_us - tap.ticked_us > _AWAITED_US:
+                tap.awaited = False
+                yield tap.name
 
     def silent(self, now_us: int, since_us: int) -> Iterator[SilentTap]:
         """Yield the taps that are missed.

@@ -413,9 +413,10 @@ class GroupModel(Group[M]):
         return False  # coordinators of groups with epochs answer at once, so what is missing may be anything
 
     def is_shown_by(self, taps: Container[str]) -> bool:
-        """Return True if one of these taps carries a connection of the group, or carried a member's last."""
-        members = (member.actor.connection for member in self.members.values())
-        return any(tap_of(connection) in taps for connection in chain(self.connections, members))
+        """Return True if a member was seen last through one of these taps, or a request waits there for its answer."""
+        members = (member.actor for member in self.members.values() if member.keeps_place)
+        waiting = (exchange.actor for exchange in self.open.values())
+        return any(tap_of(client.connection) in taps for client in chain(members, waiting))
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing or the group moved, so what is known may have changed unseen."""

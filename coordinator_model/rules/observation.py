@@ -227,7 +227,7 @@ V_11 = Rule(
     certainty=CERTAIN,
     blame=CAPTURE,
     meaning="A tap writes nothing any more while others do: clients that connect through it are cut off from the brokers, or are no longer "
-    "seen.",
+    "seen. Nothing falls due in their groups meanwhile; after 15 minutes these are learned again.",
     condition="No tick of a tap for 12 s, while ticks of another one arrive, and no tap on another host has the same listeners.",
     expected="A tick of each tap each second.",
     action="Start the tap again, or see why it cannot reach the mirror topic: what it said last is in its log. One that was taken away on "

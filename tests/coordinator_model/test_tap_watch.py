@@ -142,7 +142,7 @@ class BesideAnotherTap(Conversation):
     def __init__(self) -> None:
         super().__init__("g")
         self.ticking = {"one": A, "two": B}
-        self.kept = False
+        self.kept, self.set_back_us = False, 0
 
     def client(self, name: str, broker: str = "1") -> Client:
         client = super().client(name, broker)
@@ -151,7 +151,8 @@ class BesideAnotherTap(Conversation):
 
     def tick(self) -> None:
         for name, place in self.ticking.items():
-            record = tick(self.now_us, cluster="c1", connection=name, place=place)
+            set_back_us = self.set_back_us if name == "one" else 0
+            record = tick(self.now_us - set_back_us, cluster="c1", connection=name, place=place)
             self.take(as_held(record) if self.kept else record)
 
     def take(self, record: MirrorRecord) -> None:
@@ -176,6 +177,45 @@ def test_nothing_is_said_of_clients_while_their_tap_is_silent_and_the_group_is_l
     talk.wait(120_000)
     assert set(talk.rules()) == {"V-11"}
     assert talk.known() == "the tap was started again"
+
+
+def test_a_group_is_learned_again_and_watched_once_its_tap_was_silent_for_15_minutes() -> None:
+    talk = BesideAnotherTap()
+    live(talk, settled(talk), 90)
+    talk.ticking = {"two": B}
+    talk.wait(1_000_000)
+    assert (set(talk.rules()), talk.known()) == ({"V-11"}, "the tap has been silent for 15 minutes")
+    moved = [talk.client(name) for name in "cd"]
+    for client in moved:
+        client.connection = f"two-{client.name}"
+    talk.round(moved, 7)
+    live(talk, moved, 90)
+    assert set(talk.rules()) == {"V-11"}
+    live(talk, moved[:1], 90)
+    assert "T-04" in talk.rules()
+
+
+def test_members_behind_a_tap_whose_clock_was_set_back_are_watched_again_after_15_minutes() -> None:
+    talk = BesideAnotherTap()
+    a, b = settled(talk)
+    live(talk, [a, b], 90)
+    talk.set_back_us = 8 * SECOND_US
+    live(talk, [a, b], 910)
+    live(talk, [a], 60)
+    assert "T-04" in talk.rules()
+
+
+def test_members_are_watched_who_asked_for_their_coordinator_through_a_tap_that_is_silent_now() -> None:
+    talk = BesideAnotherTap()
+    a, b = settled(talk)
+    for client in (a, b):
+        asking = talk.client(client.name)
+        asking.connection = f"two-{client.name}"
+        talk.find_coordinator(asking)
+    live(talk, [a, b], 90)
+    talk.ticking = {"one": A}
+    live(talk, [a], 90)
+    assert {"V-11", "T-04"} <= set(talk.rules())
 
 
 def test_a_member_that_falls_silent_while_its_tap_ticks_is_found_beside_another_tap() -> None:
