@@ -50,6 +50,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: item.nodeid.partition("::")[0] not in SPARK)
 
 
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Without what librdkafka writes: clients of tests before may go on looking for their broker in threads of their own."""
+    caplog.handler.addFilter(lambda record: record.name != "rebalance-monitor.librdkafka")
+    return caplog
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Print at once which history fails: the run goes on for hours, and prints nothing if it is interrupted."""
     if report.failed and settings.get_current_profile_name() == "histories":

@@ -173,23 +173,25 @@ def tick(at_us: int, *, cluster: str, connection: str, place: Place | None = Non
 
 def as_held(record: MirrorRecord) -> MirrorRecord:
     """Return a tick that says that the topic takes nothing now."""
-    return record._replace(frame=_encode({**(_read_map(record.frame) if record.frame else {}), _HELD: True}))
+    return record._replace(frame=_encode(_tick_fields(record.frame) | {_HELD: True}))
 
 
 def unpack_tick(value: bytes) -> TickFacts:
     """Read the value of a tick; what is no text is left out, and what cannot be read is nothing."""
-    if not value:
-        return TickFacts()
-    try:
-        found = _read_map(value)
-    except RecordError:
-        return TickFacts()
+    found = _tick_fields(value)
     host, listeners, texts = found.get(_HOST), found.get(_LISTENERS), found.get(_NOT_OFFERED)
     place = None
     if isinstance(host, str) and isinstance(listeners, str) and listeners:
         place = Place(host[:_PLACE_AT_MOST], listeners[:_PLACE_AT_MOST])
     not_offered = (one for one in texts if isinstance(one, str)) if isinstance(texts, list) else ()
     return TickFacts(place, tuple(not_offered)[:_NOT_OFFERED_AT_MOST], found.get(_HELD) is True)
+
+
+def _tick_fields(value: bytes) -> dict[Any, Any]:
+    try:
+        return _read_map(value) if value else {}
+    except RecordError:
+        return {}
 
 
 def gap(at_us: int, loss: Loss, *, cluster: str) -> MirrorRecord:

@@ -199,7 +199,10 @@ class Notifier:
             env=os.environ | environment,
         )
         threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
-        wait_for(lambda: self.says("open findings in") or self._process.poll() is not None, "the notifier has read what there is")
+        wait_for(
+            lambda: (self.says("open findings in") or self.says("open finding in")) or self._process.poll() is not None,
+            "the notifier has read what there is",
+        )
         assert self._process.poll() is None, self.said
 
     def says(self, words: str) -> bool:

@@ -251,7 +251,7 @@ def test_what_retention_deleted_before_it_was_sent_is_counted_and_said(broker, t
         deleted = admin.delete_records([place])[place].result(20).low_watermark
         assert deleted > 0
         notify = start(file)
-        notify.says("were deleted before they were sent")
+        notify.says("deleted unsent")
         third = publish("lawful-eager-4.1.2")
         wait_for(lambda: len(receiver.traces) == len(first + third), "it goes on")
         assert receiver.traces == [*first, *third]

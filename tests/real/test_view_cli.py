@@ -222,8 +222,8 @@ def test_what_other_programs_wrote_is_left_out_and_counted(broker, tmp_path):
     file.write_text(f'[kafka]\nbootstrap_servers = "{broker.internal}"\n[topics]\n{topics}\n')
     result = run("groups", "--config", str(file), "--json")
     assert (result.exit_code, [json.loads(line)["group"] for line in result.stdout.splitlines()]) == (0, [good.group])
-    assert "warning: 3 records of topic foreign-groups do not have this release's format; they are ignored" in result.stderr
-    assert "warning: 1 records of topic foreign-findings" in result.stderr
+    assert "warning: 3 records of topic foreign-groups do not have this release's format, and are ignored" in result.stderr
+    assert "warning: 1 record of topic foreign-findings" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from coordinator_model.wire.record import (
     MirrorRecord,
     Place,
     RecordError,
+    TickFacts,
     as_held,
     pack_envelope,
     pack_loss,
@@ -129,3 +130,8 @@ def test_a_tick_says_where_its_tap_is():
     assert unpack_tick(as_held(tick(7, cluster="c", connection="t", place=place)).frame) == (place, (), True)
     assert unpack_tick(as_held(tick(7, cluster="c", connection="t")).frame) == (None, (), True)
     assert unpack_tick(packb({"host": "h" * 600, "listeners": "l" * 600})).place == ("h" * 500, "l" * 500)
+
+
+def test_a_tick_that_cannot_be_read_is_kept_as_one_that_says_nothing_else() -> None:
+    damaged = tick(1, cluster="", connection="c")._replace(frame=b"\x00\x00")
+    assert unpack_tick(as_held(damaged).frame) == TickFacts(held=True)

@@ -241,7 +241,7 @@ class TestIvy:
 def test_the_command_says_what_is_there(cache):
     done = subprocess.run([sys.executable, "-m", "streaming.spark.jvm", "--verify"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
-    assert done.stdout.splitlines() == [f"{name}: 1 jars, 0 MiB in {cache / name}" for name in jvm.CONFIGURATIONS]
+    assert done.stdout.splitlines() == [f"{name}: 1 jar, 0 MiB in {cache / name}" for name in jvm.CONFIGURATIONS]
 
 
 def test_the_command_fails_with_one_sentence(cache):
