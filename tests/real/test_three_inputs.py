@@ -33,7 +33,7 @@ LOGGED = demo_broker._LOG4J.replace("</Loggers>", '<Logger name="kafka.request.l
 #: while its broker was away
 NOT_IN_A_LOG = {"C-14", "T-04", "T-09", "T-10"}
 #: what is found instead of a client that hung up, a leader among them, or lost a broker that died: it says nothing more
-HUNG_UP_UNSEEN = {"P-10", "R-02", "R-03", "T-04"}
+HUNG_UP_UNSEEN = {"M-16", "P-10", "R-02", "R-03", "T-04"}
 #: a static member that returns is a new one to a coordinator that had removed it
 UNSURE_IN_FRAMES = {"not seen", "static member returned"}
 
