@@ -418,9 +418,10 @@ class Coordinator:
 
     def _move_clock(self, now_us: int, found: list[Finding]) -> None:
         self.now_us = now_us
-        due_us = self._scheduler.next_us()
-        behind = self._taps.behind(now_us) if due_us is not None and due_us <= now_us else ()
+        behind: frozenset[str] | None = None
         while (key := self._scheduler.pop_due(now_us)) is not None:
+            if behind is None:
+                behind = self._taps.behind(now_us)
             try:
                 if behind and self.groups.opened(key)[0].is_shown_by(behind):
                     self.groups.mark(key)

@@ -113,11 +113,6 @@ class CoordinatorLoss(Stored):
         """True from the end of all connections until a broker accepts a client."""
         return self.lost is not None and not self.lost.returned_us
 
-    @property
-    def is_sought(self) -> bool:
-        """True from the loss of the coordinator until one has accepted a client."""
-        return self.lost is not None and not self.lost.accepted
-
     def returned(self, group: Group[Any], exchange: Exchange) -> None:
         """Note that a broker accepted a client, or that the lost one names itself as coordinator."""
         lost = self.lost

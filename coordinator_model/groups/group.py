@@ -242,6 +242,12 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         """Return the capture time of the last frame that a member sent, 0 before."""
         return member.last_frame_us
 
+    def correct_cause(self, before: str, after: str) -> None:
+        """Count a completed rebalance under the cause that its assignments have shown."""
+        self.causes[before] = self.causes.get(before, 1) - 1
+        self.causes = {cause: count for cause, count in self.causes.items() if count}
+        self.causes[after] = self.causes.get(after, 0) + 1
+
     def present_members(self) -> Iterator[M]:
         return (member for member in self.members.values() if member.removed is None and member.proven_us is not None)
 

@@ -130,7 +130,9 @@ class Usual(Stored):
         :param stays_us: as for :meth:`on_event`.
         :param offset_of: returns where the group stands in a partition; None if that is not known.
         """
-        self.note_stuck(gone, offset_of)
+        self._note_stuck(gone, offset_of)
+        if gone.why == Removed.REPLACED:
+            return  # another process took its place at once
         if self.size == UNKNOWN:
             self.size = left + 1
         self._end_stay(gone.stopped_us, stays_us)
@@ -164,11 +166,8 @@ class Usual(Stored):
         if 0 < away_us <= LONGEST_RETURN_US:
             self.returns_us = (*self.returns_us, away_us)[-RETURNS_KEPT:]
 
-    def note_stuck(self, gone: Gone, offset_of: Callable[[str, int], int | None]) -> None:
-        """Keep the partitions whose offset has not moved from one departure of a client to the next.
-
-        A static member goes so, too, when another process takes its place.
-        """
+    def _note_stuck(self, gone: Gone, offset_of: Callable[[str, int], int | None]) -> None:
+        """Keep the partitions whose offset has not moved from one departure of a client to the next."""
         client = client_text(gone.actor)
         held = [(topic, number) for topic, numbers in (gone.held or {}).items() for number in numbers]
         offsets = {(*each, offset) for each in held if (offset := offset_of(*each)) is not None}

@@ -356,8 +356,11 @@ def A_11(group: ClassicGroup) -> Iterator[Due]:
     vanished = all(topic in group.assignments.shrunk for topic, _, _ in missing)
     until_us = max(since for _, _, since in missing) + group.settings.metadata_age_us if vanished else None
     # O-09 names a right that is missing, without which clients do not even see the topic.
-    explained_us = max(group.offsets.right_explains_until_us(topic=topic) for topic, _, _ in missing)
-    due_us = max(since_us + group.settings.bounded_ms(timeout_ms) * 1_000, explained_us)
+    topics = {topic for topic, _, _ in missing}
+    explained_us = (
+        one.explains_until_us for one in group.offsets.rejected.values() if any(topic in topics for topic, _ in one.partitions)
+    )
+    due_us = max((since_us + group.settings.bounded_ms(timeout_ms) * 1_000, *explained_us))
 
     def describe() -> Breach:
         partitions = _some([f"{topic}-{partition}" for topic, partition, since in missing if since == since_us])

@@ -198,7 +198,8 @@ class _Shortfall(NamedTuple):
         """Return until when O-09 names why they gave up: a right that they lack; 0 if it does not."""
         if not isinstance(group, ClassicGroupModel):
             return 0
-        return max(group.offsets.right_explains_until_us(member_id=gone.member_id) for gone in self.gone)
+        rejected = group.offsets.rejected
+        return max(rejected[one.member_id].explains_until_us if one.member_id in rejected else 0 for one in self.gone)
 
     def due_us(self, group: ClassicGroupModel | EpochGroup) -> int:
         """Return from when on they are missed: all of them would be back by then."""

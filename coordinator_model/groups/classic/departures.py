@@ -27,9 +27,6 @@ def note_departure(
         why = Removed.LEFT  # its LeaveGroup is answered later than the JoinGroups that waited for it
     was_member_us = stopped_us - member.joined_us if member.joined_us else 0
     gone = Gone.of(member, why, stopped_us=stopped_us, known_us=known_us, was_member_us=was_member_us, held=held)
-    if why == Removed.REPLACED:
-        group.usual.note_stuck(gone, group.committed_offsets.offset_of)
-        return
     left = sum(1 for _ in group.present_members())
     group.usual.went(gone, left, group.settings.usual_ms * 1_000, group.committed_offsets.offset_of)
 

@@ -393,21 +393,14 @@ class EpochRebalances(Recorder):
         known = self.known and group.traits.exclusive and all(member.granted is not None for member in present)
         if known and current.cause == UNSEEN_CAUSE and ended == SERVED:
             gained = frozenset(each for each, holder in self.before.items() if not holder and each not in self.unheld_us)
-            self._explain(group, current, topics_changed(group, gained, frozenset(self.free)))
+            if cause := topics_changed(group, gained, frozenset(self.free)):
+                group.correct_cause(current.cause, cause)
+                current.cause = cause
         moved = self._moved(group, present, at_us) if known else None
         self.free = {each: ("", max(at_us, since_us)) for each, (_, since_us) in self.free.items()}
         self.before, self.unheld_us, self.stops_unseen = {}, {}, False
         waited = _waited_for(current, present, at_us) if group.traits.exclusive else []
         self.end(group, at_us, ended, members, assignor=None, moved=moved, waited=waited, frame=frame)
-
-    @staticmethod
-    def _explain(group: Watched, current: Rebalance, cause: str) -> None:
-        """Replace the cause that was not seen by the one that the assignments have shown."""
-        if cause:
-            group.causes[current.cause] = group.causes.get(current.cause, 1) - 1
-            group.causes = {known: count for known, count in group.causes.items() if count}
-            group.causes[cause] = group.causes.get(cause, 0) + 1
-            current.cause = cause
 
     def _moved(self, group: Watched, present: list[EpochMember], at_us: int) -> Moved:
         """Return which partitions have another holder than before the rebalance; what has no holder yet counts until now."""
@@ -482,7 +475,4 @@ def _note_departure(group: Watched, gone: Gone, left: int, held: Partitions) -> 
         by_name = group.committed_offsets.offset_of(topic, number)
         return group.committed_offsets.offset_of(ids[topic], number) if by_name is None else by_name
 
-    if gone.why == Removed.REPLACED:
-        group.usual.note_stuck(gone, offset_of)
-    else:
-        group.usual.went(gone, left, group.settings.usual_ms * 1_000, offset_of)
+    group.usual.went(gone, left, group.settings.usual_ms * 1_000, offset_of)

@@ -103,25 +103,24 @@ def session_may_be_over(talk: Epochs, new: Client, old: Client) -> None:
     talk.heartbeat(old, 25)
 
 
-def was_asked_to_rejoin(talk: Epochs, new: Client, old: Client) -> None:
-    """A heartbeat that succeeds later does not stop the time in which it has to join again."""
-    talk.heartbeat(old, 27)
+def goes_on_and_is_unknown(talk: Epochs, new: Client, old: Client) -> None:
     for _ in range(4):
         talk.wait(2_000)
         talk.heartbeat(old)
         talk.beats(new)
     talk.wait(100)
     talk.heartbeat(old, 25)
+
+
+def was_asked_to_rejoin(talk: Epochs, new: Client, old: Client) -> None:
+    """A heartbeat that succeeds later does not stop the time in which it has to join again."""
+    talk.heartbeat(old, 27)
+    goes_on_and_is_unknown(talk, new, old)
 
 
 def never_synced(talk: Epochs, new: Client, old: Client) -> None:
     talk.classic_join(old, 3)
-    for _ in range(4):
-        talk.wait(2_000)
-        talk.heartbeat(old)
-        talk.beats(new)
-    talk.wait(100)
-    talk.heartbeat(old, 25)
+    goes_on_and_is_unknown(talk, new, old)
 
 
 def joins_meanwhile(talk: Epochs, new: Client, old: Client) -> None:

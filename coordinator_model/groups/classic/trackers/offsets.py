@@ -60,9 +60,7 @@ API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
 
 HOLDINGS_KEPT: Final = 256
 FORBIDS: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED})
-_EXPLAINS_US: Final = (
-    30 * 60_000_000
-)  #: for how long a missing right explains what its client no longer does, as long as O-09 is open
+_EXPLAINS_US: Final = 30 * 60_000_000  #: for how long O-09 is open after the last refusal
 PARTITIONS_KEPT: Final = 8  #: of a client with rejected commits
 KEPT: Final = 32  #: of members with refused commits, clients with rejected commits, and committers that are no members
 #: API → first version that names topics by id; assignments name them by name
@@ -103,6 +101,11 @@ class Rejected(NamedTuple):
     times: int
     partitions: tuple[Partition, ...]  #: of the newest one, at most :data:`PARTITIONS_KEPT`
     last_us: int  #: when the newest one was refused
+
+    @property
+    def explains_until_us(self) -> int:
+        """Until when a missing right explains what its client no longer does, 0 if the commits were refused for something else."""
+        return self.last_us + _EXPLAINS_US if self.error in FORBIDS else 0
 
 
 class CommittedEarly(NamedTuple):
@@ -247,17 +250,6 @@ class Offsets(Stored):
     def forbidden(self) -> int:
         """How many committers have no right to commit what they read."""
         return sum(one.error in FORBIDS for one in self.rejected.values())
-
-    def right_explains_until_us(self, *, member_id: str | None = None, topic: str | None = None) -> int:
-        """Return until when a missing right explains that a member went, or that nobody reads a topic; 0 if none does."""
-        return max(
-            (
-                one.last_us + _EXPLAINS_US
-                for committer, one in self.rejected.items()
-                if one.error in FORBIDS and (committer == member_id or any(topic == each for each, _ in one.partitions))
-            ),
-            default=0,
-        )
 
     def _rejections(self, group: GroupData, exchange: Exchange, refused: dict[Partition, int]) -> tuple[Event, ...]:
         committer = exchange.member_id or client_text(exchange.actor)

@@ -359,9 +359,7 @@ class RebalanceHistory(Stored):
             return
         if starter.member_id != newest.leader or starter.cause not in {LEADER_REJOINED, SAME_TOPICS}:
             return
-        group.causes[starter.cause] -= 1
-        group.causes = {cause: count for cause, count in group.causes.items() if count}
-        group.causes[cause] = group.causes.get(cause, 0) + 1
+        group.correct_cause(starter.cause, cause)
         self.starter = self.finished = starter._replace(cause=cause)
 
     def _name_abandoned(self, group: GroupData, newest: Generation) -> None:
