@@ -172,7 +172,8 @@ class Scene(NamedTuple):
 def _killed_for_good(scene: Scene) -> None:
     stage = scene.stage
     victim = stage.standing["invoices-worker-2"]
-    stage.wait(USUAL_MS / 1000)
+    # An interval of heartbeats longer and one to spare: to a broker's log a killed member is gone since its last heartbeat.
+    stage.wait((USUAL_MS + 2 * HEARTBEAT_INTERVAL_MS) / 1000)
     stage.say(f"SIGKILL to {victim.name} (pid {victim.pid}); nothing starts it again")
     scene.fact(now_us())
     victim.signal(signal.SIGKILL)

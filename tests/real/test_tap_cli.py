@@ -61,7 +61,7 @@ def test_it_mirrors_until_it_is_told_to_stop(tapped_broker, tmp_path, number):
         text=True,
     ) as process:
         assert process.stderr is not None
-        said = list(islice((line for line in process.stderr if "connections open" not in line), 3))
+        said = list(islice((line for line in process.stderr if " open of " not in line), 3))
         assert sorted(said) == [
             f"tap: created topic {topic} with 2 partitions, kept for 72 h\n",
             f"tap: listening on {_advertised(tapped_broker)} for broker {tapped_broker.address()}\n",
@@ -71,9 +71,9 @@ def test_it_mirrors_until_it_is_told_to_stop(tapped_broker, tmp_path, number):
         consumer = Consumer({"bootstrap.servers": _advertised(tapped_broker), "group.id": topic, "log_level": 0})
         consumer.subscribe(["data"])
         wait_for(lambda: consumer.poll(0.1) or consumer.assignment(), "the group forms")
-        status = next(line for line in process.stderr if "open" in line and " 0 frames" not in line)
+        status = next(line for line in process.stderr if " open of " in line and " 0 frames" not in line)
         assert re.fullmatch(
-            r"tap: \d+ connections open of \d+, \d+ frames captured, \d+ records written, 0 lost(, \d+ buffered)?\n", status
+            r"tap: \d+ connections? open of \d+, \d+ frames captured, \d+ records written, 0 lost(, \d+ buffered)?\n", status
         )
         process.send_signal(number)
         rest = process.stderr.read()
@@ -83,7 +83,8 @@ def test_it_mirrors_until_it_is_told_to_stop(tapped_broker, tmp_path, number):
     records = mirrored(tapped_broker.internal, topic)
     assert len(records) == int(re.search(r"stopped; (\d+) records written", rest)[1])
     connections = {record.connection for record in records if record.group == topic}
-    assert connections == {record.connection for record in records if record.kind is Kind.CLOSE}, "closed by the stop, and said so"
+    assert connections
+    assert connections <= {record.connection for record in records if record.kind is Kind.CLOSE}, "closed by the stop, and said so"
     assert {record.cluster for record in records} == {"c1"}
 
 
