@@ -136,7 +136,7 @@ class TestWorkers:
             process.send_signal(signal.SIGTERM)
             said = process.stderr.read()
             assert process.wait(WAIT_S) == 0, said
-        written = re.findall(r"tap: worker \d: stopped; (\d+) records written, 0 lost", said)
+        written = re.findall(r"tap: worker \d: stopped; (\d+) records? written, 0 lost", said)
         records = mirrored(tapped_broker.internal, "shared")
         assert len(written) == 2
         assert len(records) == sum(map(int, written))
@@ -161,7 +161,7 @@ class TestWorkers:
             assert process.wait(WAIT_S) == 2, said
             for consumer in consumers:
                 consumer.close()
-        lost = [int(count) for count in re.findall(r"(\d+) records could not be delivered", said)]
+        lost = [int(count) for count in re.findall(r"(\d+) records? could not be delivered", said)]
         assert len(lost) == 2
         assert json.loads((tmp_path / "loss").read_text())["records"] == sum(lost)
         assert [file.name for file in tmp_path.glob("loss*")] == ["loss"]
@@ -324,7 +324,7 @@ def test_what_it_captures_while_the_mirror_is_away_is_measured_kept_count_of_and
         said = process.stderr.read()
         assert process.wait(WAIT_S) == 2, said
         consumer.close()
-    lost = int(re.search(r"error: (\d+) records could not be delivered to topic kept within", said)[1])
+    lost = int(re.search(r"error: (\d+) records? could not be delivered to topic kept within", said)[1])
     assert lost > 0, said
     command = [
         *TAP,
