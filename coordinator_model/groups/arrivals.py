@@ -23,6 +23,7 @@ from coordinator_model.wire.constants import (
     EPOCH_HEARTBEATS,
     FENCED_INSTANCE_ID,
     FIND_COORDINATOR,
+    GROUP_AUTHORIZATION_FAILED,
     GROUP_ID_NOT_FOUND,
     INCONSISTENT_GROUP_PROTOCOL,
     INVALID_SESSION_TIMEOUT,
@@ -131,6 +132,13 @@ class Transaction(NamedTuple):
     at_us: int
 
 
+class Forbidden(NamedTuple):
+    """The last request of a member that was refused since its client may not read for the group any more."""
+
+    api_key: int
+    at_us: int
+
+
 def subject_of(exchange: Exchange) -> str:
     """Return by what a client is known again."""
     return exchange.instance_id or client_text(exchange.actor)
@@ -141,6 +149,7 @@ class Arrivals(Stored):
 
     clients: dict[str, Arrival] = {}  #: by instance id, or client id and host
     transactions: dict[str, Transaction] = {}  #: by transactional id
+    forbidden: dict[str, Forbidden] = {}  #: by member id
 
     def on_request(self, group: Group, exchange: Exchange, body: Any) -> None:
         """Note that a client asks to join. Any other request than those of the way shows that its client wants something else."""
@@ -172,8 +181,10 @@ class Arrivals(Stored):
                 self._holds_nothing(group, exchange, getattr(body, "member_id", None) or exchange.member_id, topics or ())
 
     def refused(self, group: Group, exchange: Exchange, body: Any) -> None:
-        """Note that a request to join was refused."""
+        """Note that a request to join was refused, or that a member lost its right to the group."""
         error = exchange.error
+        if error == GROUP_AUTHORIZATION_FAILED and exchange.member_id in group.members:
+            keep_newest(self.forbidden, exchange.member_id, Forbidden(exchange.api_key, exchange.res_us), _KEPT)
         if not is_join(exchange) or error in PASSING | REPORTED_ELSEWHERE:
             return
         facts = exchange.facts
@@ -264,11 +275,13 @@ class Arrivals(Stored):
 
     def _holds(self, group: Group, exchange: Exchange) -> None:
         known = self.clients.get(subject_of(exchange))
-        if known is not None and known.stage <= Stage.HOLDS:
+        if known is not None and known.stage <= Stage.HOLDS and not _is_another(known, exchange.member_id):
             self._drop(group, subject_of(exchange))
 
     def _holds_nothing(self, group: Group, exchange: Exchange, member_id: str, topics: tuple[str, ...]) -> None:
         known = self.clients.get(subject_of(exchange))
+        if known is not None and _is_another(known, member_id):
+            return
         if known is None or known.stage < Stage.HOLDS or known.member_id != member_id:
             arrival = self._at(Stage.HOLDS, exchange, None)
             self._put(group, subject_of(exchange), arrival._replace(actor=NO_CLIENT, member_id=member_id, topics=topics))
@@ -374,6 +387,11 @@ def _topics(body: Any) -> tuple[str, ...]:
         return ()
     subscription = read_consumer_subscription(body.protocols[0].metadata)
     return () if subscription is None else tuple(subscription.topics[:_TOPICS_KEPT])
+
+
+def _is_another(known: Arrival, member_id: str) -> bool:
+    """Return True if a client wants the instance id that this member has."""
+    return known.stage is Stage.JOINS and known.instance_id is not None and known.member_id not in {"", member_id}
 
 
 def _named(arrival: Arrival, known: Arrival | None, address: str) -> Arrival:

@@ -68,7 +68,14 @@ def commits_again(group: EpochGroupData, member_id: str) -> bool:
     return member is None or member.commit_refusals is None
 
 
-@rule("instance id in use", ERROR, CONFIRMED, CONFIG, over=lambda group, instance_id: instance_id not in group.claims)
+@rule(
+    "instance id in use",
+    ERROR,
+    CONFIRMED,
+    CONFIG,
+    over=lambda group, instance_id: instance_id not in group.claims,
+    suppressed_by=("M-14",),
+)
 def E_06(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
     """Two living processes want one group.instance.id: the second never becomes a member.
 

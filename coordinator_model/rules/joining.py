@@ -84,7 +84,7 @@ _OTHER: Final = Cause(CLIENT, "Look the error up, and read that client's log.")
 _SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size"}
 
 
-@timer_rule("not let in", ERROR, CERTAIN, CLIENT, matter=Matter.JOINS, suppressed_by=("C-10",))
+@timer_rule("not let in", ERROR, CERTAIN, CLIENT, matter=Matter.JOINS, suppressed_by=("C-10", "E-06", "S-01"))
 def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client cannot become a member. Its process may look healthy, and reads nothing.
 
@@ -93,8 +93,8 @@ def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         which end by themselves); or once, and it was not let in for 10 s (warning). UNSUPPORTED_VERSION of a share or Streams group's
         heartbeat counts at once: the cluster does not offer that type of group (error where the group has no member).
         UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder has ended or it sent nothing for two heartbeat
-        intervals, 10 s after the holder ceased to be a member, and 10 s after a single refusal beside a holder that lives. A client
-        is known again by its instance id, or by client id and host.
+        intervals, 10 s after the holder ceased to be a member, and 10 s after a single refusal beside a holder that lives (an error
+        if it is refused again after the longest session). A client is known again by its instance id, or by client id and host.
     Expected: A member id and an epoch or generation.
     Action: What to do depends on the error, and is said with each finding.
     False alarms: Several processes with one client id on one host count as one client.
@@ -147,10 +147,17 @@ def _due_by_holder(group: EpochGroupData, client: Arrival, refused: Refusal, hol
     if _hung_up(group, holder):
         return max(refused.last_us, refused.first_us + _LASTS_US), WARNING
     is_new = client.member_id not in group.members  # S-01 reports one that had the instance id
-    if is_new and refused.times == 1 and holder.accepted_us > refused.first_us + _PATIENCE_US:
-        return refused.first_us + _PATIENCE_US, WARNING
+    if is_new and _asked_once(refused) and holder.accepted_us > refused.first_us + _PATIENCE_US:
+        lasts_us, session_ms = refused.last_us - refused.first_us, group.longest_session_ms()
+        both_live = lasts_us >= session_ms * 1_000 + group.settings.slack_us(session_ms)
+        return (refused.last_us, ERROR) if both_live else (refused.first_us + _PATIENCE_US, WARNING)
     silent_us = holder.last_frame_us + _PAUSES * (holder.interval_ms or _USUAL_INTERVAL_MS) * 1_000
     return max(refused.last_us, refused.first_us + _LASTS_US, silent_us), WARNING
+
+
+def _asked_once(refused: Refusal) -> bool:
+    """Return True if the first refused client gave up; what came later is another one, or a second attempt."""
+    return refused.times == 1 or refused.frames[1].at_us > refused.first_us + _PATIENCE_US
 
 
 def _hung_up(group: EpochGroupData, member: EpochMember) -> bool:
@@ -161,8 +168,14 @@ def _until_us(group: ClassicGroup | EpochGroupData, client: Arrival, refused: Re
     """Return until when a client counts as waiting: while its connection stands, else for a while after it asked last."""
     if client.actor.connection in group.connections:
         return None
-    ends_us = _ends_us(group, holder) if isinstance(group, EpochGroupData) and holder is not None else 0
+    ends_us = 0
+    if isinstance(group, EpochGroupData) and holder is not None and not _lives(holder, refused):
+        ends_us = _ends_us(group, holder)
     return max(refused.last_us, ends_us) + group.settings.quiet_ms * 1_000
+
+
+def _lives(holder: EpochMember, refused: Refusal) -> bool:
+    return holder.removed is None and holder.accepted_us > refused.last_us
 
 
 def _ends_us(group: EpochGroupData, holder: EpochMember) -> int:
@@ -237,7 +250,7 @@ def _held_by(group: EpochGroupData, client: Arrival, refused: Refusal, holder: E
         went = f"its connection ended at {clock(holder.disconnected_us)} without a leave"
     held = f"Instance id {client.instance_id} is held by {who(holder)}: {went}"
     ends = clock(_ends_us(group, holder))
-    if holder.removed is None and holder.accepted_us > refused.last_us:
+    if _lives(holder, refused):
         return f"Instance id {client.instance_id} is held by {who(holder)}, which lives. The refused client gets no partitions."
     if holder.removed is None:
         return f"{held}. {_idle(group, holder)} until that session ends, at {ends} at the earliest."

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.finding import CLIENT, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING
+from coordinator_model.finding import CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.coordinator_records import LostCoordinator
 from coordinator_model.groups.epochs.model import EpochGroup
@@ -22,6 +22,7 @@ from coordinator_model.groups.usual import ADOPTED_US, Gone
 from coordinator_model.rules.base import Breach, Due, timer_rule, whom
 from coordinator_model.rules.departures import closes_without_leaving
 from coordinator_model.rules.sessions import dead_since
+from coordinator_model.wire import API_NAMES
 from coordinator_model.wording import clock, cost_so_far, counted, plural, seconds, some
 
 _NAMED: Final = 3
@@ -43,6 +44,7 @@ _NOT_POLLED: Final = (
 )
 _LEFT: Final = "If it was stopped on purpose, nothing. Else read in its log why it closed its consumer, and start it again."
 _REMOVED: Final = "Ask who removed it. Its process goes on only if it joins again."
+_FORBIDDEN: Final = "Grant READ on this group to the principal of that client, then restart it: most libraries give up."
 _NOT_BACK: Final = "Read in the log of that process why it does not join again, and restart it."
 
 
@@ -54,9 +56,20 @@ class _Way(NamedTuple):
     is_orderly: bool
     since_us: int  #: when it stopped consuming
     known_us: int  #: since when it is certain that it will not go on as the member that it was
+    is_forbidden: bool = False  #: it lost its right to the group
 
 
 def _how(group: GroupModel[Any], gone: Gone) -> _Way:
+    way, refused = _went(group, gone), group.arrivals.forbidden.get(gone.member_id)
+    if refused is None or gone.why == Removed.REMOVED:
+        return way
+    words = (
+        f"{way.words}, after its {API_NAMES[refused.api_key]} was refused at {clock(refused.at_us)} with GROUP_AUTHORIZATION_FAILED"
+    )
+    return way._replace(words=words, action=_FORBIDDEN, is_orderly=False, is_forbidden=True)
+
+
+def _went(group: GroupModel[Any], gone: Gone) -> _Way:
     member = group.members.get(gone.member_id)
     why = gone.why if member is None or member.removed is None or gone.why in {Removed.LEFT, Removed.REMOVED} else member.removed
     closed_us = 0 if member is None or gone.actor.connection in group.connections else member.disconnected_us
@@ -155,6 +168,7 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         which the group has stayed three times before, for five minutes in all. Those that lost their coordinator are not missed
         while it answers nobody, and for as long after that; those whose last commits were refused for a missing right, which O-09
         names, half an hour later.
+        A member whose request was refused for a missing right to the group is told with that request.
     Expected: A member that goes comes back, or another takes its place.
     Action: Start it again, or find out why it does not come back.
     False alarms: A group that was made smaller on purpose by killing its members: six hours later the smaller number is the usual
@@ -263,6 +277,6 @@ def _breach(group: ClassicGroupModel | EpochGroup, short: _Shortfall, at_us: int
         instance_id=one and one.instance_id,
         generation=group.generation,
         certainty=HEURISTIC if together or any(one.why == Removed.LEFT for one in short.worst) else None,
-        blame=CLIENT if short.worst else OPERATOR,
+        blame=CONFIG if short.ways[last.member_id].is_forbidden else CLIENT if short.worst else OPERATOR,
         action=short.ways[last.member_id].action,
     )

@@ -159,6 +159,24 @@ def test_M_14_leaves_a_holder_that_lives_to_E_06() -> None:
     assert talk.rules() == ["E-06"]
 
 
+@pytest.mark.parametrize(("pause_s", "rule"), [(5, "E-06"), (20, "M-14")])
+def test_processes_that_want_the_instance_id_of_one_that_lives_are_one_message(pause_s: int, rule: str) -> None:
+    """Each was refused once, and gave up: which rule speaks depends on when the second one comes."""
+    talk = Epochs()
+    a, b = static_pair(talk)
+    for number in range(5):
+        rival = talk.member(f"a{number + 2}", "i")
+        talk.refused_join(rival, 111)
+        talk.live([a, b], pause_s)
+        talk.close(rival)
+    assert talk.rules() == [rule]
+    assert talk.the(rule).severity is (Severity.ERROR if rule == "M-14" else Severity.WARNING)
+    assert "member a-id" in talk.the(rule).summary
+    talk.live([a, b], 180)
+    assert talk.the(rule).status is Status.RESOLVED
+    assert talk.rules() == [rule]
+
+
 def test_M_14_allows_a_successor_that_is_let_in_at_its_second_attempt() -> None:
     talk = Epochs()
     a, b = static_pair(talk)

@@ -252,6 +252,20 @@ def test_T_13_misses_a_killed_member_beside_one_that_lacks_a_right(talk: Convers
     assert len(missing(talk)) == 1
 
 
+def test_T_13_names_the_right_that_members_lost(talk: Conversation) -> None:
+    """Their libraries take the first refusal for final, and close the connection."""
+    clients = three(talk)
+    for client in clients:
+        talk.heartbeat(client, error=30)
+        talk.close(client)
+    talk.wait(31_000)
+    [finding] = missing(talk)
+    assert finding.blame is Blame.CONFIG
+    assert "its connection closed without a LeaveGroup, after its Heartbeat was refused at " in finding.summary
+    assert "with GROUP_AUTHORIZATION_FAILED" in finding.summary
+    assert finding.action.startswith("Grant READ on this group")
+
+
 def test_T_13_is_quiet_after_frames_were_lost(talk: Conversation) -> None:
     a, b, c = three(talk)
     talk.close(c)
