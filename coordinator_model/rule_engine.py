@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator_model import known_defects
-from coordinator_model.finding import Evidence, Finding
+from coordinator_model.finding import INFO, WARNING, Evidence, Finding
 from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.group import GroupModel, may_explain
 from coordinator_model.groups.records import NO_CLIENT, AnyMember
@@ -21,6 +21,8 @@ from coordinator_model.settings import Settings
 from coordinator_model.tap_watch import SilentTap
 from coordinator_model.wire.record import MirrorRecord
 from coordinator_model.wording import a_or_an, seconds
+
+_LATE_FOR_US: Final = 30_000_000
 
 
 class Checked(NamedTuple):
@@ -174,14 +176,19 @@ class PartitionFindings:
         return found
 
     def out_of_order(self, record: MirrorRecord, now_us: int) -> list[Finding]:
-        """Report a frame that came later than rules wait for one. Records of a connection itself wait for the first group seen on it."""
+        """Report a frame that came later than rules wait for one. Records of a connection itself wait for the first group seen on it.
+
+        What a capture that was just started, or reaches the mirror again, writes late for seconds is nothing to act on.
+        """
+        known = self.open_findings.open.get(("V-09", self._subject))
+        lasts = known is not None and now_us - known.opened_us >= _LATE_FOR_US
         late = seconds(now_us - record.at_us)
         summary = (
             f"A frame of broker {record.broker} reached {self._name} {late} after newer ones. Rules wait {seconds(self._late_us)} "
             "for late frames: what they say of that time may be wrong."
         )
         observed = f"{record.kind.value} captured {late} before the newest record, on connection {record.connection}"
-        return self.report("V-09", summary, observed, now_us)
+        return self._report("V-09", Breach(self._subject, summary, observed, (), severity=WARNING if lasts else INFO), now_us)
 
     def silent_taps(self, silent: Iterable[SilentTap], now_us: int) -> list[Finding]:
         """Report the taps that are silent, and resolve the findings about those that tick again or are missed no longer."""

@@ -213,11 +213,12 @@ V_09 = Rule(
     meaning="Frames reach the mirror later than the rules wait for them, or the clocks of several captures differ: a finding may be wrong "
     "because the frame that explains it came after it. Or times in a log go back.",
     condition="A group's request or answer was captured longer before the newest record of its partition than model.reorder_window_ms and "
-    "model.clock_skew_ms together. Or the times of a log without zones go back by an hour, since clocks were set back.",
+    "model.clock_skew_ms together (info; a warning once such frames have come for 30 s). Or the times of a log without zones go back by an "
+    "hour, since clocks were set back.",
     expected="Frames in the order of their capture, but for those two.",
     action="If it recurs, set model.reorder_window_ms above the lateness named. Where several hosts capture, compare their clocks "
     "(model.clock_skew_ms); look at what delays the capture of the broker named.",
-    false_alarms="A tap that could not reach the mirror topic for a while, and then wrote what it had kept.",
+    false_alarms="None known: what a tap writes that reaches the mirror topic again is info.",
 )
 
 V_11 = Rule(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Blame, Certainty, Status
+from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
@@ -164,8 +166,21 @@ def test_a_frame_later_than_rules_wait_for_one_is_said_to_be_so(talk: Conversati
         "A frame of broker 1 reached partition 0 of mirror 1.8 s after newer ones. Rules wait 0.5 s for late frames: what they say of "
         "that time may be wrong."
     )
-    assert (opened.blame, opened.group, resolved.status) == (Blame.CAPTURE, "", Status.RESOLVED)
+    assert (opened.blame, opened.group, opened.severity, resolved.status) == (Blame.CAPTURE, "", Severity.INFO, Status.RESOLVED)
     assert talk.rules() == ["V-09"]
+
+
+@pytest.mark.parametrize(("times", "severity"), [(3, Severity.INFO), (4, Severity.WARNING)])
+def test_frames_that_come_late_for_half_a_minute_are_a_warning(talk: Conversation, times: int, severity: Severity) -> None:
+    """What a tap that was just started writes late for seconds is nothing to act on."""
+    a, b = members(talk)
+    for _ in range(times):
+        newest_us = talk.now_us
+        talk.now_us = newest_us - 1_800_000
+        talk.heartbeat(a)
+        talk.now_us = newest_us
+        live(talk, [a, b], 10)
+    assert talk.the("V-09").severity is severity
 
 
 def test_clocks_as_far_apart_as_configured_are_no_disorder() -> None:
