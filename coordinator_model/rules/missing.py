@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.finding import CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING
+from coordinator_model.finding import CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.coordinator_records import LostCoordinator
 from coordinator_model.groups.epochs.model import EpochGroup
@@ -22,12 +22,15 @@ from coordinator_model.groups.usual import ADOPTED_US, Gone
 from coordinator_model.rules.base import Breach, Due, timer_rule, whom
 from coordinator_model.rules.departures import closes_without_leaving
 from coordinator_model.rules.sessions import dead_since
-from coordinator_model.wire import API_NAMES
+from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import GROUP_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from coordinator_model.wording import clock, cost_so_far, counted, plural, seconds, some
 
 _NAMED: Final = 3
 _CERTAIN_US: Final = 10_000_000
 """For which a member has certainly been none, or its connection has stayed open after it left: one that is closed ends it at once."""
+
+_JUST_BEFORE_US: Final = 60_000_000
 
 _DIED: Final = "Find out why that process ended (exit code, memory limit, node, deployment), and start it again."
 _FROZE: Final = (
@@ -45,6 +48,7 @@ _NOT_POLLED: Final = (
 _LEFT: Final = "If it was stopped on purpose, nothing. Else read in its log why it closed its consumer, and start it again."
 _REMOVED: Final = "Ask who removed it. Its process goes on only if it joins again."
 _FORBIDDEN: Final = "Grant READ on this group to the principal of that client, then restart it: most libraries give up."
+_NO_TOPIC: Final = "See who deleted the topic. Make it again, or take it from the subscription; then restart that client."
 _NOT_BACK: Final = "Read in the log of that process why it does not join again, and restart it."
 
 
@@ -56,17 +60,36 @@ class _Way(NamedTuple):
     is_orderly: bool
     since_us: int  #: when it stopped consuming
     known_us: int  #: since when it is certain that it will not go on as the member that it was
-    is_forbidden: bool = False  #: it lost its right to the group
+    blame: Blame = CLIENT
 
 
 def _how(group: GroupModel[Any], gone: Gone) -> _Way:
-    way, refused = _went(group, gone), group.arrivals.forbidden.get(gone.member_id)
-    if refused is None or gone.why == Removed.REMOVED:
+    """Return how a member went, with what it was refused just before."""
+    way, refused = _went(group, gone), _refused(group, gone)
+    if refused is None or gone.why == Removed.REMOVED or refused.at_us < gone.stopped_us - _JUST_BEFORE_US:
         return way
-    words = (
-        f"{way.words}, after its {API_NAMES[refused.api_key]} was refused at {clock(refused.at_us)} with GROUP_AUTHORIZATION_FAILED"
-    )
-    return way._replace(words=words, action=_FORBIDDEN, is_orderly=False, is_forbidden=True)
+    words = f"{way.words}, after {refused.words} refused at {clock(refused.at_us)} with {error_name(refused.error)}"
+    return way._replace(words=words, action=refused.action, is_orderly=False, blame=CONFIG)
+
+
+class _Refused(NamedTuple):
+    """What a client was refused that most libraries take for final."""
+
+    words: str
+    error: int
+    at_us: int
+    action: str
+
+
+def _refused(group: GroupModel[Any], gone: Gone) -> _Refused | None:
+    forbidden = group.arrivals.forbidden.get(gone.member_id)
+    if forbidden is not None:
+        return _Refused(f"its {API_NAMES[forbidden.api_key]} was", GROUP_AUTHORIZATION_FAILED, forbidden.at_us, _FORBIDDEN)
+    rejected = group.offsets.rejected.get(gone.member_id) if isinstance(group, ClassicGroupModel) else None
+    if rejected is None or rejected.error not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}:
+        return None
+    names = some([f"{topic}-{number}" for topic, number in rejected.partitions], _NAMED)
+    return _Refused(f"its commits of {names} were", rejected.error, rejected.last_us, _NO_TOPIC)
 
 
 def _went(group: GroupModel[Any], gone: Gone) -> _Way:
@@ -168,7 +191,8 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         which the group has stayed three times before, for five minutes in all. Those that lost their coordinator are not missed
         while it answers nobody, and for as long after that; those whose last commits were refused for a missing right, which O-09
         names, half an hour later.
-        A member whose request was refused for a missing right to the group is told with that request.
+        A member that went within a minute after it was refused for a missing right to the group, or for a topic that is gone, is
+        told with that.
     Expected: A member that goes comes back, or another takes its place.
     Action: Start it again, or find out why it does not come back.
     False alarms: A group that was made smaller on purpose by killing its members: six hours later the smaller number is the usual
@@ -277,6 +301,6 @@ def _breach(group: ClassicGroupModel | EpochGroup, short: _Shortfall, at_us: int
         instance_id=one and one.instance_id,
         generation=group.generation,
         certainty=HEURISTIC if together or any(one.why == Removed.LEFT for one in short.worst) else None,
-        blame=CONFIG if short.ways[last.member_id].is_forbidden else CLIENT if short.worst else OPERATOR,
+        blame=short.ways[last.member_id].blame if short.worst else OPERATOR,
         action=short.ways[last.member_id].action,
     )

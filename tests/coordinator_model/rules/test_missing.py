@@ -266,6 +266,32 @@ def test_T_13_names_the_right_that_members_lost(talk: Conversation) -> None:
     assert finding.action.startswith("Grant READ on this group")
 
 
+def test_T_13_names_the_topic_that_was_deleted_before_a_member_fell_silent(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    for _ in range(3):
+        talk.commit(c, 3)
+        live(talk, [a, b, c], 3)
+    dies(talk, [a, b])
+    live(talk, [a, b], 48)
+    [finding] = missing(talk)
+    assert finding.blame is Blame.CONFIG
+    assert "froze or was cut off at " in finding.summary
+    assert "after its commits of t-0 were refused at " in finding.summary
+    assert "with UNKNOWN_TOPIC_OR_PARTITION" in finding.summary
+    assert finding.action.startswith("See who deleted the topic.")
+
+
+def test_T_13_does_not_name_a_refusal_of_minutes_before(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    talk.heartbeat(c, error=30)
+    live(talk, [a, b, c], 90)
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 30)
+    [finding] = missing(talk)
+    assert (finding.blame, "refused" in finding.summary) == (Blame.CLIENT, False)
+
+
 def test_T_13_is_quiet_after_frames_were_lost(talk: Conversation) -> None:
     a, b, c = three(talk)
     talk.close(c)
