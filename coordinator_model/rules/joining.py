@@ -169,13 +169,11 @@ def _until_us(group: ClassicGroup | EpochGroupData, client: Arrival, refused: Re
     if client.actor.connection in group.connections:
         return None
     ends_us = 0
-    if isinstance(group, EpochGroupData) and holder is not None and not _lives(holder, refused):
-        ends_us = _ends_us(group, holder)
+    if (
+        isinstance(group, EpochGroupData) and holder is not None
+    ):  # until the session ends that the holder had then, and no later one
+        ends_us = min(_ends_us(group, holder), refused.last_us + group.shortest_session_ms(holder) * 1_000)
     return max(refused.last_us, ends_us) + group.settings.quiet_ms * 1_000
-
-
-def _lives(holder: EpochMember, refused: Refusal) -> bool:
-    return holder.removed is None and holder.accepted_us > refused.last_us
 
 
 def _ends_us(group: EpochGroupData, holder: EpochMember) -> int:
@@ -250,7 +248,7 @@ def _held_by(group: EpochGroupData, client: Arrival, refused: Refusal, holder: E
         went = f"its connection ended at {clock(holder.disconnected_us)} without a leave"
     held = f"Instance id {client.instance_id} is held by {who(holder)}: {went}"
     ends = clock(_ends_us(group, holder))
-    if _lives(holder, refused):
+    if holder.removed is None and holder.accepted_us > refused.last_us:
         return f"Instance id {client.instance_id} is held by {who(holder)}, which lives. The refused client gets no partitions."
     if holder.removed is None:
         return f"{held}. {_idle(group, holder)} until that session ends, at {ends} at the earliest."
