@@ -9,6 +9,7 @@ import lzma
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from random import Random
 from zlib import crc32
 
 import pytest
@@ -42,6 +43,13 @@ def cut(line: bytes, at: int) -> bytes:
     return line if len(line) <= at else line[:at] + b"\n"
 
 
+def grave_in_log(release: str) -> tuple[list[bytes], set[tuple[str, str, str | None]]]:
+    """The lines of a broker, and what is found at error or above when all are whole."""
+    with lzma.open(BY_BROKERS / f"{release}.log.xz") as file:
+        whole = file.readlines()
+    return whole, grave(whole)[0]
+
+
 SAMPLE = {name for name in names() if crc32(name.encode()) % 8 == 0}
 
 
@@ -67,13 +75,35 @@ def test_what_is_cut_makes_nobody_guilty(name):
 @pytest.mark.parametrize("release", RELEASES)
 def test_what_is_cut_in_the_log_of_a_broker_makes_nobody_guilty(release):
     """Lines of other requests stand in it, too, and are not counted."""
-    with lzma.open(BY_BROKERS / f"{release}.log.xz") as file:
-        whole = file.readlines()
-    known, _ = grave(whole)
+    whole, known = grave_in_log(release)
     for log in cuts(whole):
         found, reader = grave(log)
         assert found <= known
         assert (reader.lines.counts.total() > 0) == any(not is_whole(line) for line in log)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_one_cut_SyncGroup_line_makes_nobody_guilty(release):
+    """They are the longest lines, and cut first: the plan that a leader sent is what P-08 compares assignments with."""
+    whole, known = grave_in_log(release)
+    syncs = [number for number, line in enumerate(whole) if b'"requestApiKey":14,' in line]
+    assert len(syncs) >= 8
+    for number in syncs:
+        found, reader = grave([*whole[:number], cut(whole[number], 400), *whole[number + 1 :]])
+        assert found <= known
+        assert "P-08" not in {rule for rule, *_ in found}
+        assert reader.lines.counts.total() == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("release", RELEASES)
+def test_two_lines_in_a_hundred_that_are_cut_make_nobody_guilty(release, seed):
+    whole, known = grave_in_log(release)
+    chance = Random(f"{release} {seed}")
+    log = [cut(line, chance.randrange(100, 1_000)) if chance.random() < 0.02 else line for line in whole]
+    found, _ = grave(log)
+    assert log != whole
+    assert found <= known
 
 
 def times(line: bytes) -> tuple[float, float]:
