@@ -101,6 +101,9 @@ def replayed(folder, *captures: list[Segment]) -> tuple[set[tuple[str, str]], st
 SAMPLE = {"violation-scaled-up-and-down-4.3.1"} | {name for name in names() if crc32(name.encode()) % 40 == 0}
 
 
+UNPROVEN = ("lawful-eager-3.9.2", "violation-scaled-up-and-down-4.3.1")
+
+
 @pytest.mark.parametrize("name", sampled(names(), SAMPLE))
 def test_captures_of_both_sides_that_lose_packets_make_nobody_guilty(tmp_path, name):
     """What both lost is a hole, and not a matter of clocks."""
@@ -125,3 +128,19 @@ def test_it_is_said_by_how_much_times_were_corrected(tmp_path):
 def test_it_is_said_that_the_order_between_captures_is_not_proven(tmp_path):
     _, said = replayed(tmp_path, talk(40_000), talk(40_001))
     assert "has no packet of the others: the order between connections of different files is not proven" in said
+
+
+def of_clients(segments: list[Segment], *, even: bool) -> list[Segment]:
+    """The packets of every second connection."""
+    return [one for one in segments if max(one.source[1], one.destination[1]) % 2 == (not even)]
+
+
+@pytest.mark.parametrize("ahead_us", [-90_000, 90_000])
+@pytest.mark.parametrize("name", UNPROVEN)
+def test_no_rule_judges_between_captures_whose_clocks_nothing_compares(tmp_path, name, ahead_us):
+    """Each capture has connections of its own: by its clock alone the other's answers come before what they follow from."""
+    segments = captured(read(name))
+    moved = [one._replace(at_us=one.at_us + ahead_us) for one in of_clients(segments, even=False)]
+    known, _ = replayed(tmp_path, segments)
+    found, _ = replayed(tmp_path, of_clients(segments, even=True), moved)
+    assert found <= known
