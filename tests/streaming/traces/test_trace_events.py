@@ -111,6 +111,36 @@ def test_each_member_has_a_lane_and_who_waits_an_arrow_to_whom_it_waits_for():
     assert record["dur"] == record["args"]["took_ms"] * 1000
 
 
+@pytest.mark.parametrize("is_over", [False, True], ids=["still a member", "its session is over"])
+def test_nobody_consumes_after_its_connection_closed_or_its_last_frame(is_over):
+    group = history.Group("orders", ["closes", "falls silent"])
+    closes, silent = group.members
+    for member in group.members:
+        group.event("member_served", history.NOW_S - 60, member)
+    group.event("connection_closed", history.NOW_S - 44, closes)
+    if is_over:
+        group.event("session_over", history.NOW_S - 10, closes, silent_since=history.iso(history.NOW_S - 46))
+        group.event("session_over", history.NOW_S - 10, silent, silent_since=history.iso(history.NOW_S - 40))
+    phases = check_format(trace_of(filled(group.records), "orders", to_s=history.NOW_S))
+    threads = {event["tid"]: event["args"]["name"] for event in phases["M"] if event["name"] == "thread_name"}
+    drawn = {
+        (threads[event["tid"]], event["name"]): tuple(
+            round(at_us / 1e6 - history.NOW_S) for at_us in (event["ts"], event["ts"] + event["dur"])
+        )
+        for event in phases["X"]
+        if event["dur"]
+    }
+    assert drawn == {
+        ("closes", "consuming"): (-60, -44),
+        ("falls silent", "consuming"): (-60, -40 if is_over else 0),
+        **(
+            {("closes", "silent"): (-44, -10), ("falls silent", "silent"): (-40, -10)}
+            if is_over
+            else {("closes", "connection closed"): (-44, 0)}
+        ),
+    }
+
+
 def test_a_trace_of_a_stretch_of_time_has_nothing_outside_of_it():
     state = filled(history.orders())
     from_s, to_s = history.NOW_S - 290, history.NOW_S - 260
