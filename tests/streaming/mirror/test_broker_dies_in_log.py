@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, datetime
 
 import pytest
 
 from coordinator_model import wire
+from coordinator_model.events import GroupEvent, RebalanceBegan, RebalanceFinished
 from coordinator_model.finding import Finding
+from streaming.engine.engine import Engine
+from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.mirror.pcap.files import opened
 from tests.coordinator_model.conversation import ASSIGNED, SUBSCRIBED
+from tests.golden.transcript import SETTINGS
 from tests.streaming.mirror.request_log_lines import BASE_S, findings_of, request_line
 
 DEAD, OTHER = "10.0.0.1:9092", "10.0.0.2:9092"
@@ -41,7 +47,9 @@ class Log:
         )
         self._lines.append((at_ms + took_ms, line))
 
-    def joins(self, broker: str, group: str, clients: list[int], at_ms: int, generation: int, *, suffix: str = "a") -> None:
+    def joins(
+        self, broker: str, group: str, clients: list[int], at_ms: int, generation: int, *, suffix: str = "a", waits_ms: int = 500
+    ) -> None:
         """All members join at once, and the first one leads."""
         ids = {client: f"m-{group}-{client}-{suffix}" for client in clients}
         roster = tuple(wire.JoinGroupResponseMember(member_id=id_, metadata=SUBSCRIBED) for id_ in ids.values())
@@ -59,13 +67,18 @@ class Log:
             joined = wire.JoinGroupResponse(
                 **named, generation_id=generation, leader=ids[clients[0]], member_id=id_, members=roster if leads else ()
             )
-            self.ask(broker, client, at_ms + number, asked, joined, took_ms=500, api_version=7)
+            self.ask(broker, client, at_ms + number, asked, joined, took_ms=waits_ms, api_version=7)
             given = tuple(wire.SyncGroupRequestAssignment(member_id=one, assignment=ASSIGNED) for one in ids.values())
             sync = wire.SyncGroupRequest(
                 group_id=group, generation_id=generation, member_id=id_, assignments=given if leads else (), **named
             )
             self.ask(
-                broker, client, at_ms + 600 + number, sync, wire.SyncGroupResponse(assignment=ASSIGNED, **named), api_version=5
+                broker,
+                client,
+                at_ms + waits_ms + 100 + number,
+                sync,
+                wire.SyncGroupResponse(assignment=ASSIGNED, **named),
+                api_version=5,
             )
 
     def beats(self, broker: str, group: str, clients: list[int], during: range, *, generation: int, suffix: str = "a") -> None:
@@ -128,6 +141,35 @@ def test_members_that_gave_their_ids_up_meanwhile_are_not_silent(log, has_lines)
         log.failed("orders", client, TAKEN_OVER_MS + SESSION_MS)
     log.beats(OTHER, "orders", [1, 2, 3], range(TAKEN_OVER_MS + 2_000, LAST_MS), generation=6, suffix="b")
     assert {rule for rule, _ in said(log)} == {"C-14"}
+
+
+def causes(log: Log) -> list[tuple[str, str | None]]:
+    """Cause and member of each rebalance that began in the group that lost its coordinator."""
+    events: list[GroupEvent] = []
+    engine = Engine(topic="log", settings=SETTINGS, found=lambda _: None, happened=events.append)
+    reader = RequestLogReader(engine.recorded)
+    reader.read([reader.entries_in(opened(io.BytesIO(b"".join(log.lines))), pytest.fail)])
+    reader.finish()
+    engine.finish()
+    began = [event for event in events if isinstance(event, RebalanceBegan | RebalanceFinished) and event.group == "orders"]
+    return [(event.cause, event.member_id) for event in began]
+
+
+@pytest.mark.parametrize(
+    ("came", "has_lines"),
+    [([1, 2, 3], False), ([1, 2], False), ([1, 2], True)],
+    ids=["all come back", "one does not", "one does not, with server.log"],
+)
+def test_a_leader_that_rejoins_under_its_old_id_after_its_coordinator_died_began_the_rebalance(log, came, has_lines):
+    """No session had ended: the new coordinator has loaded them, and counts from then on. It waits for the member that does not come."""
+    waits_ms = SESSION_MS if len(came) < 3 else 500
+    log.joins(OTHER, "orders", came, TAKEN_OVER_MS + 100, 6, waits_ms=waits_ms)
+    if has_lines:
+        log.failed("orders", 3, TAKEN_OVER_MS + SESSION_MS)
+    log.beats(OTHER, "orders", came, range(TAKEN_OVER_MS + waits_ms + 2_000, LAST_MS), generation=6)
+    found = causes(log)
+    assert ("leader rejoined", "m-orders-1-a") in found
+    assert "session expired" not in {cause for cause, _ in found}
 
 
 def test_a_member_that_dies_beside_a_coordinator_that_answers_is_silent():
