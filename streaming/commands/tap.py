@@ -31,7 +31,7 @@ from streaming.mirror.workers import in_workers
 from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from streaming.mirror.producer import KafkaSink
 
@@ -213,7 +213,7 @@ def tap(
         if not rewrite:
             _refuse(ports=ports, advertise=advertise, brokers_file=brokers_file)
         stand_in = _stand_in(ports, advertise, file) if rewrite else None
-        resolved = dict(map(_resolved, resolve or ()))
+        resolved = _resolved(resolve or ())
         if workers > 1:
             _check_shared(listeners, rewrite=rewrite)
     except (TapError, SetupError, TlsError) as error:
@@ -273,15 +273,19 @@ def _status_of(work: Callable[[int, int], None], number: int, ended: int) -> int
     return 0
 
 
-def _resolved(text: str) -> tuple[str, str]:
-    """Read ``NAME=ADDRESS``.
+def _resolved(given: Sequence[str]) -> dict[str, str]:
+    """Read each ``NAME=ADDRESS``.
 
-    :raises TapError: when it is not of that form.
+    :raises TapError: when one is not of that form, or a name has two addresses.
     """
-    name, _, address = text.partition("=")
-    if not name or not address:
-        raise TapError(f"--resolve {text!r} is not NAME=ADDRESS, such as broker-1.internal=10.0.0.5")
-    return name, address
+    found: dict[str, str] = {}
+    for text in given:
+        name, _, address = text.partition("=")
+        if not name or not address:
+            raise TapError(f"--resolve {text!r} is not NAME=ADDRESS, such as broker-1.internal=10.0.0.5")
+        if found.setdefault(name, address) != address:
+            raise TapError(f"--resolve gives {name} two addresses, {found[name]} and {address}: leave one")
+    return found
 
 
 def _check_shared(listeners: list[Listener], *, rewrite: bool) -> None:

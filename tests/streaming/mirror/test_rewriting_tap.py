@@ -158,6 +158,25 @@ def test_a_client_is_told_the_taps_ports_and_reaches_each_broker_there() -> None
     run(scenario())
 
 
+def test_brokers_whose_advertised_names_do_not_resolve_here_are_reached_at_the_addresses_that_are_given() -> None:
+    async def scenario() -> None:
+        ports = free_ports(5)
+        async with Brokers(3).running() as brokers:
+            named = {f"broker-{node_id}.invalid": HOST for node_id in (1, 2)}
+            for node_id in (1, 2, 3):
+                brokers.addresses[node_id] = f"broker-{node_id}.invalid", brokers.addresses[node_id][1]
+            async with tapped(brokers, StandIn(KnownBrokers(ports)), resolved=named) as tap:
+                found = await told(tap)
+                assert found == [(node_id, HOST, ports[node_id % 5]) for node_id in (1, 2, 3)]
+                assert [await reached(tap, port) for _, _, port in found[:2]] == [1, 2]
+                with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                    await reached(tap, found[2][2])
+                mirrored = {record.broker for record in tap.sink if record.kind is Kind.REQUEST}
+                assert mirrored == {f"{host}:{port}" for host, port in map(brokers.addresses.get, (1, 2))}
+
+    run(scenario())
+
+
 def test_small_frames_are_sent_at_once_on_the_ports_of_brokers_too() -> None:
     """The event loop asks for it, but not on sockets that name no protocol, as those opened for a broker."""
 
