@@ -62,6 +62,7 @@ _OF_ONE: Final = {
     "lines in text form": "line in text form",
 }
 """What is counted → the same of one."""
+_AS_JSON: Final = "export it as JSON, as aws logs filter-log-events --log-group-name NAME does"
 _VERBS_OF_ONE: Final = {"have": "has", "are": "is"}
 
 
@@ -365,9 +366,7 @@ class RequestLogReader:
         if self.counts["lines in text form"]:
             return "is a request log of Kafka 2.7 or older, which writes no JSON: only those of 2.8 and newer can be read"
         if self.counts["lines in a table"]:
-            return (
-                "is a table of comma-separated values: export it as JSON, as aws logs filter-log-events --log-group-name NAME does"
-            )
+            return f"is a table of comma-separated values: {_AS_JSON}"
         if self.lines.counts:
             return f"has no request line that can be read; they {self.lines.counts.most_common(1)[0][0]}"
         if self.counts["other requests"]:
@@ -376,12 +375,15 @@ class RequestLogReader:
 
     def notes(self) -> Iterator[str]:
         """What is to be known of what was read, a sentence each."""
+        in_table = self.counts["lines in a table"]
+        if in_table:
+            yield f"{counted(in_table, 'line')} of a table of comma-separated values {plural(in_table, 'was', 'were')} not read: {_AS_JSON}"
         if cut := self.lines.cut_coordinator_lines:
             yield f"{counted(cut, 'line')} of coordinators cut short: what they say of groups is missing"
         for reason, count in self.lines.counts.most_common():
             yield f"{counted(count, 'request line')} {plural(count, _of_one(reason), reason)}"
         if not self.counts["exchanges"]:
-            none = "none of them can be read" if self.lines.counts else "no request line"
+            none = "none of them can be read" if self.lines.counts or in_table else "no request line"
             yield f"{none}: this is what coordinators wrote into the log, and no rule applies to it"
             return
         brokers = ", ".join(f"{address or 'unknown'} ({count})" for address, count in self.brokers.most_common(8))

@@ -30,7 +30,10 @@ TEXT_FORM: Final = b"Completed request:RequestHeader("
 """What a line of Kafka before 2.8 has, which is no JSON."""
 
 IN_CSV: Final = b'""requestApiKey""'
-"""What a line has in a table of comma-separated values."""
+"""What a request line has in a table of comma-separated values."""
+
+_CELL: Final = re.compile(rb'(?:[^{\n]*?,)?"\[?\d{4}-')
+"""How a line begins that is a cell of such a table. CloudWatch Insights puts the newest first, and other cells around it."""
 
 BEGINNING: Final = 1024
 """Bytes by which a log is recognised."""
@@ -151,12 +154,11 @@ class Scanner:
                 self._skips = True
 
     def _lines(self, data: bytes) -> Iterator[bytes]:
-        lines = _of_coordinators(data)
+        lines = self._of_coordinators(data)
         coming = next(lines, None)
         at, passed, last = data.find(API_KEY), 0, -1
         if at < 0:
             self._counts["lines in text form"] += data.count(TEXT_FORM)
-        self._counts["lines in a table"] += data.count(IN_CSV)
         while at >= 0:
             end = _line_end(data, at)
             found = _number(data, at)
@@ -170,6 +172,8 @@ class Scanner:
                     line, end = joined(data, begin, end)
                 yield line
                 last = -1
+            elif found is None and data.startswith(IN_CSV, max(at - 2, 0)):
+                self._counts["lines in a table"] += 1
             else:
                 passed += 1
                 last = at
@@ -181,13 +185,17 @@ class Scanner:
         if last >= 0:
             yield data[data.rfind(b"\n", 0, last) + 1 : _line_end(data, last)]
 
-
-def _of_coordinators(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield what coordinators say, with its place in the portion."""
-    at = data.find(MARK)
-    while at >= 0:
-        end = _line_end(data, at)
-        line = data[data.rfind(b"\n", 0, at) + 1 : end]
-        if API_KEY not in line:
-            yield at, line
-        at = data.find(MARK, end)
+    def _of_coordinators(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield what coordinators say, with its place in the portion."""
+        at = data.find(MARK)
+        while at >= 0:
+            end = _line_end(data, at)
+            begin = data.rfind(b"\n", 0, at) + 1
+            line = data[begin:end]
+            if API_KEY in line:
+                pass  # a request of a group that is named so
+            elif _CELL.match(line, 0, at - begin):
+                self._counts["lines in a table"] += 1
+            else:
+                yield at, line
+            at = data.find(MARK, end)

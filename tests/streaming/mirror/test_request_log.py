@@ -21,6 +21,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.wire.record import NO_END, Cause, Kind, MirrorRecord, unpack_loss, unpack_topics
 from streaming.engine.engine import Engine
 from streaming.mirror.broker_log import scan
+from streaming.mirror.broker_log.history import CoordinatorHistory
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import Scanner, is_broker_log
 from streaming.mirror.broker_log.times import FileClock
@@ -576,9 +577,33 @@ class TestCollectors:
         found = Read(log.encode() + b"\n")
         assert (found.kinds(), found.at_ms()[-1], found.counted()) == (["req 12", "res 12"], 250, {})
 
-    def test_a_table_is_refused_with_the_command_that_gives_another_form(self):
-        found = Read(b"@timestamp,@message\n2023-11-14 22:13:20.250," + b'"' + self.LINE.replace('"', '""').encode() + b'"\n')
-        assert "aws logs filter-log-events" in (found.reader.why_nothing() or "")
+    TABLE = b"@timestamp,@message,@logStream\n"
+    AS_JSON = "export it as JSON, as aws logs filter-log-events --log-group-name NAME does"
+    BEGAN = (
+        "[2023-11-14 22:13:20,250] INFO [GroupCoordinator 1]: Stabilized group billing generation 3 (__consumer_offsets-7) with 2 members "
+        "(kafka.coordinator.group.GroupCoordinator)"
+    )
+
+    def row(self, line: str) -> bytes:
+        """A row as CloudWatch Insights exports it."""
+        cell = line.replace('"', '""')
+        return f'2023-11-14 22:13:20.250,"{cell}",broker-1\n'.encode()
+
+    @pytest.mark.parametrize("lines", [[LINE], [BEGAN], [BEGAN, LINE, BEGAN]], ids=["requests", "coordinator", "both"])
+    def test_a_table_is_refused_with_the_command_that_gives_another_form(self, lines):
+        """Its rows may stand in any order, the newest first by default."""
+        reader = Read(self.TABLE + b"".join(map(self.row, lines)), story=CoordinatorHistory(pytest.fail)).reader
+        assert reader.why_nothing() == f"is a table of comma-separated values: {self.AS_JSON}"
+        assert (reader.counts["lines in a table"], reader.counts["other requests"]) == (len(lines), 0)
+
+    @pytest.mark.parametrize("other", [heartbeat(250), f"{BEGAN}\n".encode()], ids=["requests", "coordinator"])
+    def test_a_table_beside_what_can_be_read_is_named_with_that_command(self, other):
+        table = self.TABLE + self.row(self.LINE) + self.row(self.BEGAN)
+        reader = Read(table, other, story=CoordinatorHistory(lambda _: None)).reader
+        assert reader.why_nothing() is None
+        notes = list(reader.notes())
+        assert f"2 lines of a table of comma-separated values were not read: {self.AS_JSON}" in notes
+        assert not [note for note in notes if note.startswith("no request line")]
 
     @pytest.mark.parametrize("size", [7, 100, 333, 5_000])
     @pytest.mark.parametrize("runtime", ["CRI", "Docker"])
