@@ -197,8 +197,16 @@ SENTENCES: Final = tuple(
 )
 
 _LOGGER: Final = re.compile(
-    r"\((?:(?:kafka|org\.apache\.kafka)[\w.$]*|Group(?:Coordinator|MetadataManager)[\w$]*)\)(?:\s*\[[^\]]*\])?\s*$"
+    r"\((?:(?:kafka|org\.apache\.kafka)[\w.$]*|Group(?:Coordinator|MetadataManager)[\w$]*)\)(?:\s*\[[^\]]*\])?(?:\x1b\[[\d;]*m)?\s*$"
 )
+
+_OPENING: Final = re.compile(r"\[Group(?:Coordinator|MetadataManager)[^\]]*(?:\]:? ?)?|")
+_FIRST_WORDS: Final = (
+    *("Preparing to rebalance group ", "Assignment received from leader ", "Pending dynamic member with id "),
+    "Static member with groupInstanceId=",
+)
+_UNFINISHED: Final = re.compile(r"\[[^\]]*|\[Group(?:Id)?[ =].*[^.]")
+"""Since 4.0 what is said of a group begins with its name in brackets, and ends with a full stop."""
 
 _LOGGER_AT_MOST: Final = 200
 
@@ -206,9 +214,19 @@ _SENTENCE_AT_MOST: Final = 4096
 """Characters. What comes behind them is further members; a longer text that somebody made up would keep the patterns busy."""
 
 
-def names_its_logger(line: bytes) -> bool:
+def names_its_logger(text: str) -> bool:
     """Return True if a line ends as Kafka's own pattern ends it, by the name of its logger: one that is cut does not."""
-    return _LOGGER.search(line[-_LOGGER_AT_MOST:].decode("utf-8", "replace")) is not None
+    return _LOGGER.search(text[-_LOGGER_AT_MOST:]) is not None
+
+
+def is_begun(text: str) -> bool:
+    """Return True if a line that says nothing of a group is the beginning of one that would."""
+    opening = _OPENING.match(text)
+    assert opening is not None
+    message = text[opening.end() : _SENTENCE_AT_MOST]
+    return _UNFINISHED.fullmatch(message) is not None or any(
+        words.startswith(message) or message.startswith(words) for words in _FIRST_WORDS
+    )
 
 
 def coordinator_line(text: str, time: LogTime) -> CoordinatorLine | None:

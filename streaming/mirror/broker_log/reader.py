@@ -371,6 +371,8 @@ class RequestLogReader:
             return f"has no request line that can be read; they {self.lines.counts.most_common(1)[0][0]}"
         if self.counts["other requests"]:
             return "has request lines, but none of a group: is it the log of the group's coordinator?"
+        if self.lines.cut_coordinator_lines:
+            return "has lines of coordinators, but all are cut short before they say anything of a group"
         return "has neither a request line nor a coordinator's: set kafka.request.logger to DEBUG on the brokers"
 
     def notes(self) -> Iterator[str]:

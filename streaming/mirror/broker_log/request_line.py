@@ -17,7 +17,7 @@ from coordinator_model.wire.constants import MEMBER_ID_REQUIRED, NONE, REBALANCE
 from coordinator_model.wire.encoder import encode_request, encode_response
 from coordinator_model.wire.layouts import REQUESTS, RESPONSES, Layout
 from coordinator_model.wire.messages import HeartbeatResponse, JoinGroupResponse, OffsetCommitResponse, SyncGroupResponse
-from streaming.mirror.broker_log.coordinator_lines import MARK, CoordinatorLine, coordinator_line, names_its_logger
+from streaming.mirror.broker_log.coordinator_lines import MARK, CoordinatorLine, coordinator_line, is_begun, names_its_logger
 from streaming.mirror.broker_log.from_json import message_of
 from streaming.mirror.broker_log.scan import API_KEY, REQUEST
 from streaming.mirror.broker_log.times import LogTime, time_in, time_of
@@ -104,6 +104,7 @@ class RequestLines:
         self.unknown_fields: Counter[str] = Counter()
         self._ended = 0  # lines of coordinators with the name of their logger at the end
         self._unended = 0  # those without, of which nothing could be read
+        self._begun = 0  # those of them that only begin
 
     def read(self, line: bytes) -> LogEntry | None:
         """Return the entry of a line, :class:`Unread` or None if it cannot be read, which is counted."""
@@ -163,17 +164,23 @@ class RequestLines:
         )
 
     def _of_coordinator(self, line: bytes) -> CoordinatorLine | None:
-        entry = _of_coordinator(line)
-        if names_its_logger(line):
+        """What a coordinator says of a group, in a line that is no request's."""
+        text, time = _message_in(line.decode("utf-8", "replace"))
+        at = max(text.find(MARK.decode()), 0)
+        time = time or time_in(text[max(0, at - _PREFIX_AT_MOST) : at])
+        said = text[at:].rstrip()
+        entry = None if time is None else coordinator_line(said, time)
+        if names_its_logger(said):
             self._ended += 1
         elif entry is None:
             self._unended += 1
+            self._begun += is_begun(said)
         return entry
 
     @property
     def cut_coordinator_lines(self) -> int:
-        """How many lines of coordinators are cut, as far as the others of the log show it."""
-        return self._unended if self._ended else 0
+        """How many lines of coordinators are cut: all without a logger if others have one, else those that only begin."""
+        return self._unended if self._ended else self._begun
 
     def _known_version(self, layout: Layout, version: int) -> int:
         if version > layout.versions.last:
@@ -204,15 +211,6 @@ def _group_of(text: str) -> tuple[str, ...]:
     except ValueError:
         return ()
     return (group,)
-
-
-def _of_coordinator(line: bytes) -> CoordinatorLine | None:
-    """What a coordinator says of a group, in a line that is no request's."""
-    text = line.decode("utf-8", "replace")
-    text, time = _message_in(text)
-    at = max(text.find(MARK.decode()), 0)
-    time = time or time_in(text[max(0, at - _PREFIX_AT_MOST) : at])
-    return None if time is None else coordinator_line(text[at:].rstrip(), time)
 
 
 def _message_in(text: str) -> tuple[str, LogTime | None]:

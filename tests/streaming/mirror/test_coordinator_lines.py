@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import lzma
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -566,6 +567,7 @@ class TestCutLines:
     BEGAN = (
         "Preparing to rebalance group billing in state PreparingRebalance with old generation 3 (reason: Adding new member m-1)."
     )
+    JOINED = "[GroupId billing] Member m-1 joins the consumer group using the consumer protocol."
     OTHER = "Scheduling loading of metadata from __consumer_offsets-0 with epoch 0"
 
     def told(self, *lines: str) -> list[str]:
@@ -580,8 +582,36 @@ class TestCutLines:
         log = [self.line(self.OTHER), self.line(self.BEGAN)[:180] + "\n", self.line(self.BEGAN)[:170] + "\n"]
         assert self.told(*log) == ["2 lines of coordinators cut short: what they say of groups is missing"]
 
+    @pytest.mark.parametrize("at", [60, 95, 110, 135])
+    def test_where_all_are_cut_those_that_only_begin_are_counted(self, at):
+        """No line shows whether loggers are named, as by a pattern without them."""
+        log = [self.line(said)[:at] + "\n" for said in (self.BEGAN, self.JOINED, self.BEGAN)]
+        assert self.told(*log) == ["3 lines of coordinators cut short: what they say of groups is missing"]
+
+    def test_a_log_in_which_all_are_cut_is_refused_with_that_reason(self, tmp_path):
+        (tmp_path / "server.log").write_text("".join(self.line(said)[:140] + "\n" for said in (self.BEGAN, self.JOINED)))
+        result = CliRunner().invoke(app, ["replay", str(tmp_path / "server.log")])
+        assert result.exit_code == 2
+        assert "has lines of coordinators, but all are cut short before they say anything of a group" in " ".join(
+            result.stderr.split()
+        )
+
+    def test_replay_prints_how_many_are_cut(self, tmp_path):
+        whole = lzma.decompress((SAID / "4.3.log.xz").read_bytes()).splitlines(keepends=True)
+        (tmp_path / "server.log").write_bytes(
+            b"".join(line if number % 2 else line[:90] + b"\n" for number, line in enumerate(whole))
+        )
+        cut = sum(not number % 2 and b"[Group" in line for number, line in enumerate(whole))
+        result = CliRunner().invoke(app, ["replay", str(tmp_path / "server.log")])
+        assert f"{cut} lines of coordinators cut short: what they say of groups is missing" in " ".join(result.stderr.split())
+
     def test_lines_that_are_whole_are_not(self):
         assert self.told(self.line(self.OTHER), self.line(self.BEGAN)) == []
+
+    @pytest.mark.parametrize("path", sorted(SAID.glob("*.log.xz")), ids=lambda path: path.name.removesuffix(".log.xz"))
+    def test_lines_of_brokers_whose_pattern_names_no_loggers_are_whole(self, path):
+        log = re.sub(rb" \([\w.$]*\)$", b"", lzma.decompress(path.read_bytes()), flags=re.MULTILINE)
+        assert self.told(log.decode()) == []
 
     def test_a_pattern_without_loggers_cuts_nothing(self):
         assert self.told("[2023-11-14 22:13:20,001] INFO [GroupCoordinator id=1] Startup complete.\n") == []
