@@ -17,7 +17,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from streaming.published.wire_text import json_line, visible
+from streaming.published.wire_text import is_seen, json_line, visible
 
 _PIPE_WIDTH: Final = 100_000
 
@@ -32,7 +32,7 @@ class _Console(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            if segment.control or segment.text.isprintable() or segment.text == "\n":
+            if segment.control or is_seen(segment.text) or segment.text == "\n":
                 yield segment
             else:
                 yield Segment("\n".join(map(visible, segment.text.split("\n"))), segment.style)

@@ -25,10 +25,18 @@ _MAYBE_ADDRESS: Final = re.compile(
     r"|([0-9A-Fa-f]*(?::[0-9A-Fa-f]*){2,}(?<!:))(?!\w|\.\w))"
 )
 
+_BLANK: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""What Python calls printable and no font draws: of Unicode's Default_Ignorable_Code_Point, and the Braille cell without a dot."""
+
+
+def is_seen(text: str) -> bool:
+    """Return True if each character of the text can be seen, and no terminal obeys one."""
+    return text.isprintable() and (text.isascii() or _BLANK.search(text) is None)
+
 
 def readable(text: str) -> str:
     """Return the text without characters that cannot be seen, and not longer than :data:`LONGEST` and a hash."""
-    if text.isprintable() and len(text) <= LONGEST:
+    if is_seen(text) and len(text) <= LONGEST:
         return text
     if len(text) > LONGEST:
         digest = hashlib.blake2s(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
@@ -44,7 +52,7 @@ def shown_name(name: str) -> str:
 
 def visible(text: str) -> str:
     """Return the whole text with an escape in place of each character that cannot be seen, or that a terminal obeys."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+    return text if is_seen(text) else "".join(each if is_seen(each) else f"\\u{ord(each):04x}" for each in text)
 
 
 def json_line(value: Any) -> str:
@@ -54,7 +62,7 @@ def json_line(value: Any) -> str:
 
 def one_line(text: str) -> str:
     """Return JSON with an escape for what cannot be seen, which JSON reads as the same."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+    return text if is_seen(text) else "".join(each if is_seen(each) else json.dumps(each)[1:-1] for each in text)
 
 
 def without_addresses(text: str) -> str:
@@ -89,10 +97,10 @@ def _is_harmless(value: Any) -> bool:
         kind = type(one)
         if kind is dict:
             for key, inner in one.items():
-                if not key.isprintable() or len(key) > LONGEST:
+                if not is_seen(key) or len(key) > LONGEST:
                     return False
                 if type(inner) is str:
-                    if not inner.isprintable() or len(inner) > LONGEST:
+                    if not is_seen(inner) or len(inner) > LONGEST:
                         return False
                 elif inner is not None:
                     below.append(inner)
@@ -101,7 +109,7 @@ def _is_harmless(value: Any) -> bool:
         elif issubclass(kind, Struct):
             below += structs.astuple(one)
         elif kind is str:
-            if not one.isprintable() or len(one) > LONGEST:
+            if not is_seen(one) or len(one) > LONGEST:
                 return False
         elif one is not None and kind not in _NUMBERS:
             return False

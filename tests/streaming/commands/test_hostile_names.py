@@ -7,16 +7,20 @@ import io
 import json
 import logging
 import re
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import requests
 from typer.testing import CliRunner
 
 import streaming
+from coordinator_model.groups.records import host_of
 from coordinator_model.wire.recording import MAGIC, pack_record
 from streaming import logs
-from streaming.cli import app
+from streaming.cli import _COMMANDS, app
 from streaming.commands import decode, notify, output, run, tap, verify, view
 from streaming.commands.top import TopicsShown
 from streaming.config.notify import Stdout
@@ -38,29 +42,36 @@ from streaming.replay.verify import Answers
 from streaming.sinks.findings import News
 from streaming.terminal.live_view import LiveView
 from streaming.terminal.screen import Screen
+from streaming.watch.said import Said
+from streaming.watch.self_check import Rates
+from streaming.watch.shown import WatchShown
+from streaming.watch.watch import Tally
 from tests.coordinator_model.classic import settled, zombie
 from tests.coordinator_model.conversation import Conversation
+from tests.streaming.mirror.wires import captured, pcap
 from tests.streaming.web.conftest import served
 
-HOSTILE = "x\x1b]0;t\x07\x1b[2J\x9b2J\r\nerror: y\u2028\x85\u202e\u2066[red]"
-"""Escape sequences of both widths, what ends a line, and what turns its direction."""
+UNSEEN = "\u00ad\u034f\u180e\u200b\u200c\u200d\u2060\u2800\u3164\ufe0f\ufeff\U000e0041"
+"""Characters without a width, and letters without a form."""
+
+HOSTILE = f"x\x1b]0;t\x07\x1b[2J\x9b2J\r\nerror: y\u2028\x85\u202e\u2066{UNSEEN}[red]" + "w" * 10_000
+"""Escape sequences of both widths, what ends a line, what turns its direction, what cannot be seen; and 10 kB of it."""
 
 OWN = re.compile(r"\x1b\[[0-9;]*m|\u2007")
 """What commands themselves write: colours, and the space of a digit in Markdown."""
 
 
-def assert_harmless(text: str, *, names: bool = True) -> None:
+def assert_harmless(text: str, *, names: bool = True, unseen: str = UNSEEN) -> None:
     plain = OWN.sub("", text)
-    assert [each for each in plain if not each.isprintable() and each != "\n"] == []
+    assert [each for each in plain if each in unseen or (not each.isprintable() and each != "\n")] == []
     assert [line for line in plain.splitlines() if line.startswith("error: y")] == []
     assert not names or "u001b" in plain
 
 
-@pytest.fixture(scope="module")
-def talk():
-    """A zombie in a group, both with a hostile name."""
+def with_a_zombie(*clients):
+    """A zombie in a group with a hostile name."""
     talk = Conversation(HOSTILE)
-    a, b = settled(talk, (HOSTILE, f"b{HOSTILE}"))
+    a, b = settled(talk, clients)
     talk.wait(2_000)
     talk.round([a, b], 4)
     b.generation = 3
@@ -68,6 +79,11 @@ def talk():
     talk.settle()
     assert talk.findings
     return talk
+
+
+@pytest.fixture(scope="module")
+def talk():
+    return with_a_zombie(HOSTILE, f"b{HOSTILE}")
 
 
 @pytest.fixture(scope="module")
@@ -99,22 +115,26 @@ def test_the_names_are_as_hostile_as_they_can_be(talk):
     assert HOSTILE in talk.findings[-1].summary
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("replay",),
-        ("replay", "--group", HOSTILE),
-        ("replay", "--format", "json", "--events"),
-        ("decode",),
-        ("decode", "--verbose", "--errors-only"),
-        ("report", "--format", "markdown"),
-        ("report", "--format", "json"),
-        ("report", "--format", "html"),
-        ("clients", "--file"),
-        ("clients", "--json", "--file"),
-    ],
-    ids=" ".join,
-)
+READ_FILES = [
+    ("replay",),
+    ("replay", "--group", HOSTILE),
+    ("replay", "--format", "json", "--events"),
+    ("decode",),
+    ("decode", "--verbose", "--errors-only"),
+    ("report", "--format", "markdown"),
+    ("report", "--format", "json"),
+    ("report", "--format", "html"),
+    ("clients", "--file"),
+    ("clients", "--json", "--file"),
+]
+
+
+def called(words):
+    """What a case is called."""
+    return " ".join(words).replace(HOSTILE, "NAME").replace(HOSTILE[:-1], "NAM")
+
+
+@pytest.mark.parametrize("words", READ_FILES, ids=called)
 def test_what_reads_files(words, recording):
     result = invoke(*words, recording)
     assert result.exit_code in {0, 1}, result.output
@@ -153,17 +173,16 @@ def test_a_name_that_was_nearly_hit(recording):
     assert_harmless(invoke("report", recording, "--format", "json", "--group", HOSTILE[:-1]).stderr)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *((name, *form) for name in ("groups", "findings", "rebalances", "clients") for form in ((), ("--json",))),
-        ("findings", "--full", "--resolved"),
-        ("group", HOSTILE),
-        ("group", HOSTILE, "--json"),
-        ("group", HOSTILE[:-1]),
-    ],
-    ids=" ".join,
-)
+READ_TOPICS = [
+    *((name, *form) for name in ("groups", "findings", "rebalances", "clients") for form in ((), ("--json",))),
+    ("findings", "--full", "--resolved"),
+    ("group", HOSTILE),
+    ("group", HOSTILE, "--json"),
+    ("group", HOSTILE[:-1]),
+]
+
+
+@pytest.mark.parametrize("words", READ_TOPICS, ids=called)
 def test_what_reads_topics(words, groups, published, monkeypatch):
     monkeypatch.setattr(view, "CompactedReader", lambda _, topics, *__: Topics(topics, groups, published))
     result = invoke(*words, "--bootstrap-server", "nowhere:1")
@@ -211,6 +230,24 @@ def test_verify(groups, capsys):
     assert_harmless(str(clusters.value))
 
 
+def test_watch(tmp_path):
+    talk = with_a_zombie("a", "b")  # a capture takes no connection for Kafka's whose client id cannot be printed
+    broker = "10.0.0.9:9092"
+    sent = [record._replace(client_address=host_of(record.client_address), broker=broker) for record in talk.records]
+    command = [sys.executable, "-m", "streaming.cli", "watch", "-", "--state", str(tmp_path / "state"), "--cluster", HOSTILE]
+    done = subprocess.run(command, input=pcap(captured(sent)), capture_output=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert_harmless(done.stdout.decode())
+    assert_harmless(done.stderr.decode(), names=False)
+    assert HOSTILE in {json.loads(line)["group"] for line in done.stdout.splitlines()}
+
+
+def test_what_watch_says(capsys):
+    said = Said(lambda sentence: output.say(output.stderr(), sentence))
+    said.say(HOSTILE)
+    assert_harmless(capsys.readouterr().err)
+
+
 def test_run(talk, capsys):
     screen = run.Screen(output.stdout())
     screen.news(News(talk.findings[-1].as_json(), opened=True))
@@ -234,14 +271,22 @@ def test_progress_and_whatever_else_a_console_shows(capsys):
     assert_harmless(capsys.readouterr().out)
 
 
-def test_top(talk, groups, capsys):
+def watch_shown():
+    """What the screen of a watch has above the groups."""
+    said, check = Said(lambda _: None), SimpleNamespace(look=lambda: None, rates=Rates(1.0, 1.0, 0.1), nothing=HOSTILE)
+    said.say(f"of {HOSTILE}")
+    return WatchShown(SimpleNamespace(title=HOSTILE, tally=Tally), check, said, web=None)
+
+
+@pytest.mark.parametrize("source", [lambda: TopicsShown(HOSTILE), watch_shown], ids=["top", "watch"])
+def test_the_live_screen(source, talk, groups, capsys):
     state = PageState(clock=lambda: talk.now_us / 1e6)
     for content in groups:
         state.group((content["cluster"], content["group"]), content)
     for each in talk.findings:
         state.finding(each.id, each.as_json())
     state.read_to_the_end()
-    live, console = LiveView(state, TopicsShown(HOSTILE)), output.stdout(soft_wrap=False)
+    live, console = LiveView(state, source()), output.stdout(soft_wrap=False)
     for key in ("", "enter", "escape", "f"):
         live.press(key)
         console.print(Screen(live, talk.now_us / 1e6), height=24, end="")
@@ -264,33 +309,33 @@ def test_the_demo(talk, groups, capsys, monkeypatch):
     assert_harmless(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("mirror", "--pcap", f"{HOSTILE}.pcap", "--bootstrap-server", HOSTILE),
-        ("mirror", "--request-log", HOSTILE, "--bootstrap-server", "nowhere:1", "--topic", HOSTILE),
-        ("record", HOSTILE, "--bootstrap-server", HOSTILE),
-        ("tap", "--listen", HOSTILE, "--bootstrap-server", HOSTILE),
-        ("run", "--config", HOSTILE),
-        ("topics", "--config", HOSTILE),
-        ("config", "check", HOSTILE),
-        ("notify", "--config", HOSTILE),
-        ("web", "--file", HOSTILE),
-        ("web", "--file", HOSTILE, "--listen", HOSTILE),
-        ("verify", "--bootstrap-server", "nowhere:1", "--config", HOSTILE),
-        ("checkpoint", HOSTILE),
-        ("rules", HOSTILE),
-        ("protocol", HOSTILE),
-        (HOSTILE,),
-    ],
-    ids=lambda words: words[0] if words[0] != HOSTILE else "no such command",
-)
+WRONG = [
+    ("mirror", "--pcap", f"{HOSTILE}.pcap", "--bootstrap-server", HOSTILE),
+    ("mirror", "--request-log", HOSTILE, "--bootstrap-server", "nowhere:1", "--topic", HOSTILE),
+    ("record", HOSTILE, "--bootstrap-server", HOSTILE),
+    ("tap", "--listen", HOSTILE, "--bootstrap-server", HOSTILE),
+    ("run", "--config", HOSTILE),
+    ("topics", "--config", HOSTILE),
+    ("config", "check", HOSTILE),
+    ("notify", "--config", HOSTILE),
+    ("web", "--file", HOSTILE),
+    ("web", "--file", HOSTILE, "--listen", HOSTILE),
+    ("verify", "--bootstrap-server", "nowhere:1", "--config", HOSTILE),
+    ("checkpoint", HOSTILE),
+    ("rules", HOSTILE),
+    ("protocol", HOSTILE),
+    (HOSTILE,),
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=called)
 def test_an_argument_that_is_wrong(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(kafka_mirror_topic, "reach", unreachable)
     result = invoke(*words)
     assert result.exit_code != 0
-    assert_harmless(result.output, names=False)
+    # Of a command that there is not Python's repr is shown: it escapes what a terminal obeys, of what the operator typed.
+    assert_harmless(result.output, names=False, unseen="" if "No such command" in result.output else UNSEEN)
 
 
 def unreachable(*_):
@@ -353,8 +398,49 @@ def test_the_page(talk, groups, published):
             assert_harmless(requests.get(f"{address}{path}", timeout=10).text)
 
 
-def test_a_name_that_ends_in_a_blank_is_quoted(talk):
+WALKED_BY = {
+    "anonymise": test_what_writes_files_does_not_print_names,
+    "demo": test_the_demo,
+    "notify": test_what_is_sent_to_a_terminal,
+    "run": test_run,
+    "tap": test_errors_warnings_and_what_the_tap_says,
+    "top": test_the_live_screen,
+    "trace": test_a_trace,
+    "verify": test_verify,
+    "watch": test_watch,
+    "web": test_the_page,
+}
+"""Commands that need more than words."""
+
+NO_NAMES = {
+    "checkpoint": "sizes, times, and the operator's own folder",
+    "config": "the operator's own configuration",
+    "mirror": "counts of packets and records, and the operator's own files",
+    "protocol": "the table, which is code",
+    "record": "counts of records",
+    "rules": "the catalogue, which is code",
+    "topics": "the operator's own configuration",
+}
+"""What commands print that print no name of the wire; what they say of a wrong argument is walked."""
+
+
+def test_each_command_there_is_is_walked():
+    walked = {words[0] for words in READ_FILES + READ_TOPICS} | WALKED_BY.keys()
+    assert _COMMANDS.keys() - walked - NO_NAMES.keys() == set()
+    assert (walked | NO_NAMES.keys()) - _COMMANDS.keys() == set()
+    assert walked & NO_NAMES.keys() == set()
+    assert NO_NAMES.keys() <= {words[0] for words in WRONG}
+
+
+@pytest.mark.parametrize("words", [("replay",), ("report", "--format", "markdown")], ids=called)
+def test_a_name_that_ends_in_a_blank_is_quoted(words, tmp_path):
     assert [shown_name(name) for name in ("orders", "orders ", " a b")] == ["orders", '"orders "', '" a b"']
+    talk = Conversation("orders ")
+    a, b = settled(talk, ("a", "b"))
+    talk.round([a, b], 4)
+    file = tmp_path / "traffic.records"
+    file.write_bytes(MAGIC + b"".join(map(pack_record, talk.records)))
+    assert '"orders "' in invoke(*words, str(file)).stdout
 
 
 PRINTS = {"print", "Console", "logging.StreamHandler", "logging.basicConfig", "typer.echo", "click.echo"}

@@ -19,6 +19,7 @@ from streaming.published.wire_text import LONGEST, harmless, readable, without_a
         ("abc\u202egpj.exe", "abc\\u202egpj.exe"),
         ("a\u200bb\u2066c\x00\x1b[31m\n", "a\\u200bb\\u2066c\\u0000\\u001b[31m\\u000a"),
         ("\ud800", "\\ud800"),
+        ("a\u3164b\u034fc\u2800\ufe0f", "a\\u3164b\\u034fc\\u2800\\ufe0f"),
     ],
 )
 def test_what_cannot_be_seen_is_spelt_out(text, shown):
