@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from streaming.cli import _COMMANDS
 from streaming.errors import SetupError
 from streaming.kafka.mirror_watch import MirrorWatch
 from streaming.kafka.topics import MISSING, Described, Mirror
@@ -51,6 +52,23 @@ def test_a_topic_that_is_gone_is_told_once_and_waited_for(watched):
     assert watched.after(MISSING) == 4
     (said,) = watched.told
     assert "mirror was deleted" in said
+
+
+def test_what_to_do_about_a_topic_that_is_gone_is_said_step_by_step(watched):
+    watched.after(MISSING)
+    (said,) = watched.told
+    steps = (
+        "Stop this monitor",
+        "make the topic anew",
+        "topics --config FILE",
+        "checkpoint reset",
+        "start again",
+        "restart the taps",
+    )
+    places = [said.find(step) for step in steps]
+    assert places == sorted(places)
+    assert -1 not in places
+    assert {"topics", "checkpoint"} <= _COMMANDS.keys()
 
 
 def test_another_topic_under_the_same_name_is_not_read_on(watched):
