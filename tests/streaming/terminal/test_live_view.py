@@ -86,6 +86,7 @@ def test_the_group_in_trouble_comes_first_with_state_members_whom_it_waits_for_a
     ("width", "begin"),
     [
         (100, "rebalance-monitor top   41 groups · 1 rebalancing · 1 open finding "),
+        (80, "rebalance-monitor top   41 groups · 1 rebalancing · 1 open finding "),
         (79, "top   41 groups · 1 rebalancing · 1 open finding "),
         (60, "41 groups, 1 rebalancing, 1 open finding "),
     ],
