@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from streaming.config.maintenance import held_until
 from streaming.config.patterns import matches
 from streaming.notify.notification import OWN, Delivered, Event, Notification, without_evidence
+from streaming.published.finding_rows import STANDS_FOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,16 +34,6 @@ if TYPE_CHECKING:
     from streaming.config.notify import FindingFilter, Patience
     from streaming.notify.notification import ObservedFinding
 
-
-_STANDS_FOR: Final = {
-    "V-01": {"V-01"},
-    "V-02": {"V-02"},
-    "V-03": {"V-03"},
-    "V-04": {"V-04", "V-09"},
-    "V-06": {"V-06"},
-    "V-09": {"V-09"},
-}
-"""Rules about a partition → those that another partition, or this one, finds because of the same event."""
 
 _REMEMBER_S: Final = 3600.0
 """How long after a kill the job may rewrite records that it wrote before."""
@@ -129,7 +120,7 @@ class Outbox:
             return
         entry.observed = observed
         self._open_questions.add(observed.id)
-        if observed.finding["rule"] in _STANDS_FOR:
+        if observed.finding["rule"] in STANDS_FOR:
             self._of_partitions = (self._of_partitions & self._entries.keys()) | {observed.id}
             self._open_questions |= self._of_partitions
 
@@ -189,7 +180,7 @@ class Outbox:
             if not notice.is_open:
                 entry.observed = None
                 if observed is not None and observed.resolved_s is not None:
-                    for rule in _STANDS_FOR.get(observed.finding["rule"], ()):
+                    for rule in STANDS_FOR.get(observed.finding["rule"], ()):
                         self._over_s[rule] = max(observed.resolved_s, self._over_s.get(rule, observed.resolved_s))
             self._open_questions.add(name)
         return remember
@@ -272,14 +263,14 @@ class Outbox:
         return not newest.group and any(
             entry.delivered is not None
             and not entry.delivered.is_over
-            and newest.finding["rule"] in _STANDS_FOR.get(entry.delivered.finding["rule"], ())
+            and newest.finding["rule"] in STANDS_FOR.get(entry.delivered.finding["rule"], ())
             and entry.delivered.finding["id"] != newest.id
             for entry in self._entries.values()
         )
 
     def _stands_for_others(self, newest: ObservedFinding) -> bool:
         """Return True if findings are open for which the message about this one stands."""
-        rules = _STANDS_FOR.get(newest.finding["rule"], ())
+        rules = STANDS_FOR.get(newest.finding["rule"], ())
         others = (self._entries[name].observed for name in self._of_partitions & self._entries.keys() - {newest.id})
         return any(other is not None and not other.is_over and other.finding["rule"] in rules for other in others)
 
@@ -293,7 +284,7 @@ class Outbox:
             is_new = due.notice.event in {Event.OPEN, Event.OVER} and not finding["group"]
             if not (is_new and finding["rule"] in stood_for):
                 kept.append(due)
-                stood_for |= _STANDS_FOR.get(finding["rule"], set()) if is_new else set()
+                stood_for |= STANDS_FOR.get(finding["rule"], set()) if is_new else set()
         return kept
 
     def _is_news(self, newest: ObservedFinding) -> bool:

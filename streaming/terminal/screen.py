@@ -107,10 +107,11 @@ class Screen:
         state = self._live.state
         for remark in self._live.source.remarks(state, self._now_s):
             yield Text(f" {visible(remark.text)}", _BAD if remark.is_bad else "dim")  # on as many lines as it takes
-        for finding in _worst_first(one for one in state.findings.values() if (one["cluster"], one["group"]) not in state.groups)[
-            :2
-        ]:
-            yield _one_line(f" {finding['severity']} {finding['rule']} {sentences.by_names(finding)}", COLOURS[finding["severity"]])
+        of_no_group = _worst_first(one for one in state.findings.values() if (one["cluster"], one["group"]) not in state.groups)
+        for row in finding_rows.rows(of_no_group)[:2]:
+            finding, often = row.finding, f", {row.often}" if row.said else ""
+            text = f" {finding['severity']} {finding['rule']} {sentences.by_names(finding)}{often}"
+            yield _one_line(text, COLOURS[finding["severity"]])
 
     def _foot(self) -> Text:
         live = self._live

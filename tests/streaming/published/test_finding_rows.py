@@ -52,6 +52,41 @@ def test_findings_that_name_no_client_have_a_row_each() -> None:
     assert [row.times for row in rows([finding(0, client_id=None), finding(1, client_id=None)])] == [1, 1]
 
 
+def gap(number: int, **differs: Any) -> dict[str, Any]:
+    """What a partition says of a gap that all of them see."""
+    at = "2026-11-28T10:00:0{}.000000Z".format
+    fields = {
+        "group": "",
+        "rule": "V-04",
+        "client_id": None,
+        "opened_at": at(number),
+        "updated_at": at(number),
+        "resolved_at": None,
+    }
+    return finding(number, **fields) | differs
+
+
+def test_what_several_partitions_say_of_one_gap_is_one_row_that_happened_once() -> None:
+    (row,) = rows([gap(0), gap(1), gap(2, rule="V-09"), gap(3)])
+    assert (row.finding["id"], row.times, row.bars, row.often) == ("f0", 1, (), "in 4 findings, 10:00:00 to 10:00:03")
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [
+        {"rule": "V-01"},
+        {"cluster": "c2"},
+        {"group": "orders"},
+        {"opened_at": "2026-11-28T10:00:06.000000Z"},
+    ],
+)
+def test_another_gap_has_a_row_of_its_own(differs: dict[str, str]) -> None:
+    """Of another kind, cluster or group; or one that opened when the first was over."""
+    over = gap(0, resolved_at="2026-11-28T10:00:05.000000Z")
+    assert len(rows([over, gap(1)])) == 1
+    assert [row.often for row in rows([over, gap(1, **differs)])] == ["", ""]
+
+
 @pytest.mark.parametrize(
     ("summary", "said"),
     [
