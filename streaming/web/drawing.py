@@ -66,8 +66,9 @@ class Window:
         return [tick for tick in ticks if self.live or 3 <= tick.x <= 97]  # half of a label is none
 
     def inner_ticks(self) -> list[Tick]:
-        """Return the moments whose labels fit between the edges of a narrow picture."""
-        return [tick for tick in self.ticks() if 9 <= tick.x <= 94]
+        """Return the moments whose labels fit between the edges of a narrow picture; those with seconds take the room of two."""
+        inner = [tick for tick in self.ticks() if 9 <= tick.x <= 94]
+        return inner[:: 2 if any(len(tick.label) > len("00:00") for tick in inner) else 1]
 
 
 def window(now_s: float, *, span_s: float, end_s: float | None) -> Window:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from streaming.published.page_state import ALL
 from streaming.report.contents import report_of
 from streaming.report.page import page_of
+from streaming.web import drawing
 from tests.streaming.report.many import many
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled
@@ -104,3 +106,11 @@ def test_of_many_groups_all_have_a_line_and_the_costliest_are_told():
     assert page.count('class="strip"') == 120
     assert page.count('class="told"') == 50
     assert "The 50 groups that cost most" in page
+
+
+@pytest.mark.parametrize("span_s", [2, 20, 100, 190, 360, 3_600, 86_400])
+def test_the_times_above_a_strip_have_room_beside_each_other(span_s):
+    ticks = drawing.Window(NOW_S - span_s, NOW_S, live=False).inner_ticks()
+    apart = [after.x - tick.x for tick, after in itertools.pairwise(ticks)]
+    assert ticks
+    assert min(apart, default=100) >= 2.2 * max(len(tick.label) for tick in ticks)  # per cent, where a strip holds 45 characters
