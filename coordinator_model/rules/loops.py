@@ -136,7 +136,8 @@ def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     Condition: Within 5 minutes or three rebalance timeouts, at most 15 minutes, more generations than one restart of each member
         explains, four a member (six a Connect worker) and two (warning). An error if the group was outside Stable for half of the
         last 15 minutes, or if one client started ten of the latest twenty and half of them; a Connect worker's rejoins count for
-        nobody. Generations that begin in an empty group do not count.
+        nobody. Generations that begin in an empty group do not count. Where all that started most of them left each time for their
+        poll interval, and these are half of the latest twenty, it is T-05 and T-12.
     Expected: A generation lasts for hours; deployments aside.
     Action: Begin with what started most of them, which is named: read the log of that client at these times. Where it is a
         deployment or an autoscaler, let it change fewer members at a time.
@@ -147,7 +148,10 @@ def R_06(group: ClassicGroup, rebalanced: Rebalanced) -> Breach | None:
     count = timeline.rebalanced_within(window_us, now_us)
     busy_us = timeline.busy_us(now_us)
     most = _most_frequent(rebalances)
-    begun = max((sum(is_begun_by(rebalance, one) for rebalance in rebalances) for one, _ in most), default=0)
+    rows = [tuple(rebalance for rebalance in rebalances if is_begun_by(rebalance, one)) for one, _ in most]
+    begun = max(map(len, rows), default=0)
+    if 2 * sum(map(len, rows)) >= len(rebalances) and all(map(_polls_too_rarely, rows)):
+        return None
     members, starters = _members(group), _starters(group)
     if count >= _STORM and busy_us * 2 >= LONG_US:
         severity, why = ERROR, f"it was kept from work for {seconds(busy_us)} of the last 15 minutes"

@@ -248,6 +248,44 @@ def test_R_06_folds_under_the_client_that_loops(talk: Conversation) -> None:
     assert talk.rules() == ["R-07"]
 
 
+def polls_too_rarely(talk: Conversation, client: Client, others: list[Client], generation: int, times: int) -> int:
+    """A client leaves for its poll interval and comes back under a new id, with no rhythm."""
+    for number in range(times):
+        talk.leave(client, reason="consumer poll timeout has expired.")
+        told_to_rejoin(talk, others)
+        talk.round(others, generation + 1)
+        live(talk, others, 20 if number % 2 else 1)
+        generation += 2
+        arrives(talk, client, others, generation)
+        live(talk, [*others, client], 5)
+    return generation
+
+
+def test_R_06_leaves_a_client_that_polls_too_rarely_to_T_05(talk: Conversation) -> None:
+    a, b = settled(talk)
+    polls_too_rarely(talk, b, [a], 3, times=8)
+    talk.settle()
+    assert talk.rules() == ["T-05"]
+    assert len({finding.id for finding in talk.findings}) == 1
+
+
+def test_R_06_speaks_of_others_beside_a_client_that_polls_too_rarely(talk: Conversation) -> None:
+    """The twin of the above: the storm has another cause."""
+    a, b, c = settled(talk, ("a", "b", "c"))
+    generation = polls_too_rarely(talk, c, [a, b], 3, times=1)
+    leader = a
+    for _ in range(14):
+        talk.wait(2_000)
+        generation += 1
+        asked = [talk.ask_join(one) for one in (a, b, c)]
+        leader = b if leader is a else a
+        for one in asked:
+            talk.joined(one, generation=generation, leader=leader, roster=[a, b, c])
+        talk.sync_all([a, b, c], leader=leader)
+    talk.settle()
+    assert talk.rules() == ["T-05", "R-06"]
+
+
 # ---------------------------------------------------------------------------------------------------- R-07
 
 
