@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.finding import BROKER, CLIENT, CONFIRMED, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.evidence import lasting_name, request_evidence
 from coordinator_model.groups.records import Generation, Member
 from coordinator_model.rules.base import Breach, Due, Matter, timer_rule, who
 from coordinator_model.rules.held_back import free_until_us, unanswered
@@ -71,6 +71,7 @@ def _two_stages(group: ClassicGroup, unsynced: _Unsynced, summary: str, observed
     """Yield a warning at half the rebalance timeout after the member joined the generation, and an error past it."""
     newest = group.generations[-1]
     member, timeout_us, bounded, until_us = unsynced
+    subject = lasting_name(member.actor, member.id, member.instance_id)  # one that loops has another member id each time
     since_us = max(member.joined_us, group.coordinator_changes.throttled_until_us)
 
     def describe() -> Breach:
@@ -80,15 +81,16 @@ def _two_stages(group: ClassicGroup, unsynced: _Unsynced, summary: str, observed
             f"{summary} (allowed {seconds(timeout_us)}).",
             f"{observed} since it was answered with generation {newest.generation}",
             (newest.proof,) if member.joined_frame is None else (member.joined_frame,),
+            subject=subject,
             generation=newest.generation,
             certainty=None if not silent and _provably_lasts(group, newest, member.joined_us + timeout_us // 4) else HEURISTIC,
             action=_ANSWER_LOST if silent else None,
         )
 
-    yield Due(since_us + timeout_us // 2, member.id, WARNING, describe, until_us)
+    yield Due(since_us + timeout_us // 2, subject, WARNING, describe, until_us)
     if bounded:
         late_us = timeout_us + group.settings.slack_us(timeout_us // 1_000)
-        yield Due(since_us + late_us, member.id, ERROR, describe, until_us)
+        yield Due(since_us + late_us, subject, ERROR, describe, until_us)
 
 
 def _may_have_lost(group: ClassicGroup, member: Member, newest: Generation) -> str:
@@ -133,12 +135,13 @@ def R_02(group: ClassicGroup) -> Iterator[Due]:
             yield from _two_stages(group, unsynced, summary, "no SyncGroup from the leader")
 
 
-@timer_rule("follower not syncing", WARNING, CONFIRMED, CLIENT, suppressed_by=("R-07", "T-05", "T-12"))
+@timer_rule("follower not syncing", WARNING, CONFIRMED, CLIENT, suppressed_by=("R-07", "T-05", "T-12"), pace_ms=300_000)
 def R_03(group: ClassicGroup) -> Iterator[Due]:
     """A member joined and does not fetch its assignment; its partitions are idle and it will be removed although it heartbeats.
 
     Condition: A follower was answered with the generation and sent no SyncGroup for half the rebalance timeout (warning), or past it
-        (error). One from which nothing came since may not have got the answer: heuristic.
+        (error). One from which nothing came since may not have got the answer: heuristic. What one client does again within five
+        minutes, under whatever member id, is the same finding, which is over after five minutes without it.
     Expected: A member sends SyncGroup right after its JoinGroup was answered.
     Action: Take a thread dump of that client: it hangs between the answer to its JoinGroup and its SyncGroup, most often in a
         rebalance callback. Restart it to give its partitions away now.

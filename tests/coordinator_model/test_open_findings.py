@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from coordinator_model.finding import Finding, Severity, Status
 from coordinator_model.groups.records import ClientInfo
 from coordinator_model.open_findings import OpenFindings
@@ -146,3 +148,33 @@ def test_an_effect_folds_under_its_cause_whatever_member_id_the_client_has_by_no
     assert said("R-03", "a-2", again) == []
     assert said("R-07", "a-3", again) == []
     assert said("R-03", "b-1", other) == ["R-03"]
+
+
+def joins_and_does_not_sync(talk: Conversation, leader: Client, client: Client, generation: int) -> None:
+    """One client takes part under a new id, and never asks for its assignment."""
+    client.member_id = ""
+    talk.hand_out_id(client, f"{client.name}-{generation}")
+    new = talk.ask_join(client)
+    talk.heartbeat(leader, 27)
+    for one in (talk.ask_join(leader), new):
+        talk.joined(one, generation=generation, leader=leader, roster=[leader, client])
+    talk.call(leader, talk.sync_request(leader, [leader, client]), talk.synced())
+    for _ in range(12):
+        talk.heartbeat(leader)
+        talk.heartbeat(client)
+        talk.wait(1_000)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_R_03_of_one_client_that_comes_with_another_id_each_time_is_one_finding(talk: Conversation, *, leaves: bool) -> None:
+    """Without a cause that is open, under which it would fold."""
+    leader, client = settled(talk)
+    for generation in range(4, 7):
+        joins_and_does_not_sync(talk, leader, client, generation)
+        if leaves:
+            talk.leave(client)
+            talk.wait(2_000)
+    assert len({finding.id for finding in talk.findings}) == 1
+    over = [(Status.RESOLVED, 1)] if leaves else []
+    assert told(talk, "R-03") == [(Status.OPEN, 1), *over, (Status.UPDATE, 2)]
+    assert talk.rules() == ["R-03"]
