@@ -11,7 +11,7 @@ import pytest
 from test_mirror_cli import _dumpcap
 
 from coordinator_model.events import GroupEvent
-from coordinator_model.finding import Finding
+from coordinator_model.finding import Blame, Finding, Severity
 from streaming.demo import broker as demo_broker
 from streaming.engine.engine import Engine
 from streaming.mirror.broker_log.history import CoordinatorHistory
@@ -45,8 +45,12 @@ class Told(NamedTuple):
     events: list[GroupEvent]
 
     def found(self, groups: Callable[[str], bool]) -> set[tuple[str, str, str | None]]:
-        """Rule, group and client of each finding about these groups."""
-        return {(one.rule, one.group, one.client_id) for one in self.findings if one.group and groups(one.group)}
+        """Rule, group and client of each finding about these groups; of what an operator did no client, which is whoever shows it first."""
+        return {
+            (one.rule, one.group, None if one.blame is Blame.OPERATOR else one.client_id)
+            for one in self.findings
+            if one.group and groups(one.group)
+        }
 
     def costs(self) -> dict[tuple[str, int], tuple[int, float, float | None]]:
         """Group and generation → members, member-seconds and partition-seconds without a holder, None if these are not known."""
@@ -155,8 +159,18 @@ def test_the_log_gives_them_but_for_what_ends_of_connections_and_requests_withou
 
 def test_a_coordinator_was_killed_and_no_input_blames_its_members(once: Run) -> None:
     """The log shows by the numbers of connections that its broker was started anew (Kafka 4.0)."""
+    lost_us = {one.group: one.opened_at_us for one in once.tap.findings if one.rule == "C-14" and one.group}
+    assert lost_us
     for told in (once.tap, once.packets, once.log, once.requests):
         assert "C-14" in {finding.rule for finding in told.findings}
+        assert {
+            (one.rule, one.group)
+            for one in told.findings
+            if one.group in lost_us
+            and one.blame is Blame.CLIENT
+            and one.severity.rank >= Severity.WARNING.rank
+            and abs(one.opened_at_us - lost_us[one.group]) < 60_000_000
+        } == set()
 
 
 @pytest.mark.parametrize("name", ["packets", "log", "requests"])
