@@ -146,8 +146,9 @@ def _due_by_holder(group: EpochGroupData, client: Arrival, refused: Refusal, hol
         return max(refused.last_us, holder.removed_us + _PATIENCE_US), WARNING
     if _hung_up(group, holder):
         return max(refused.last_us, refused.first_us + _LASTS_US), WARNING
-    is_new = client.member_id not in group.members  # S-01 reports one that had the instance id
-    if is_new and _asked_once(refused) and holder.accepted_us > refused.first_us + _PATIENCE_US:
+    if client.member_id in group.members:
+        return None  # S-01 reports one that had the instance id
+    if _asked_once(refused) and holder.accepted_us > refused.first_us + _PATIENCE_US:
         lasts_us, session_ms = refused.last_us - refused.first_us, group.longest_session_ms()
         both_live = lasts_us >= session_ms * 1_000 + group.settings.slack_us(session_ms)
         return (refused.last_us, ERROR) if both_live else (refused.first_us + _PATIENCE_US, WARNING)
@@ -169,11 +170,14 @@ def _until_us(group: ClassicGroup | EpochGroupData, client: Arrival, refused: Re
     if client.actor.connection in group.connections:
         return None
     ends_us = 0
-    if (
-        isinstance(group, EpochGroupData) and holder is not None
-    ):  # until the session ends that the holder had then, and no later one
+    if isinstance(group, EpochGroupData) and holder is not None and not _lives(holder, refused):
+        # Until the session ends that the holder had then, and no later one.
         ends_us = min(_ends_us(group, holder), refused.last_us + group.shortest_session_ms(holder) * 1_000)
     return max(refused.last_us, ends_us) + group.settings.quiet_ms * 1_000
+
+
+def _lives(holder: EpochMember, refused: Refusal) -> bool:
+    return holder.removed is None and holder.accepted_us > refused.last_us
 
 
 def _ends_us(group: EpochGroupData, holder: EpochMember) -> int:
@@ -248,7 +252,7 @@ def _held_by(group: EpochGroupData, client: Arrival, refused: Refusal, holder: E
         went = f"its connection ended at {clock(holder.disconnected_us)} without a leave"
     held = f"Instance id {client.instance_id} is held by {who(holder)}: {went}"
     ends = clock(_ends_us(group, holder))
-    if holder.removed is None and holder.accepted_us > refused.last_us:
+    if _lives(holder, refused):
         return f"Instance id {client.instance_id} is held by {who(holder)}, which lives. The refused client gets no partitions."
     if holder.removed is None:
         return f"{held}. {_idle(group, holder)} until that session ends, at {ends} at the earliest."
