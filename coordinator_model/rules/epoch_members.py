@@ -88,7 +88,6 @@ def E_06(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
     """
     exchange, holder = held.exchange, held.holder
     lasts_us = exchange.res_us - held.first_us
-    session_ms = group.longest_session_ms()
     if holder is None or holder.accepted_us < held.first_us + _BOTH_LIVE_US:
         return None
     if exchange.res_us - holder.accepted_us > group.shortest_session_ms(holder) * 1_000:
@@ -101,7 +100,7 @@ def E_06(group: EpochGroupData, held: InstanceHeld) -> Breach | None:
         held.frames,
         subject=exchange.instance_id or "",
         generation=None,
-        severity=ERROR if lasts_us >= session_ms * 1_000 + group.settings.slack_us(session_ms) else WARNING,
+        severity=ERROR if group.outlasts_sessions(lasts_us) else WARNING,
     )
 
 

@@ -149,9 +149,8 @@ def _due_by_holder(group: EpochGroupData, client: Arrival, refused: Refusal, hol
     if client.member_id in group.members:
         return None  # S-01 reports one that had the instance id
     if _asked_once(refused) and holder.accepted_us > refused.first_us + _PATIENCE_US:
-        lasts_us, session_ms = refused.last_us - refused.first_us, group.longest_session_ms()
-        both_live = lasts_us >= session_ms * 1_000 + group.settings.slack_us(session_ms)
-        return (refused.last_us, ERROR) if both_live else (refused.first_us + _PATIENCE_US, WARNING)
+        stays = group.outlasts_sessions(refused.last_us - refused.first_us)
+        return (refused.last_us, ERROR) if stays else (refused.first_us + _PATIENCE_US, WARNING)
     silent_us = holder.last_frame_us + _PAUSES * (holder.interval_ms or _USUAL_INTERVAL_MS) * 1_000
     return max(refused.last_us, refused.first_us + _LASTS_US, silent_us), WARNING
 

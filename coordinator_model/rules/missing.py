@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame
 from coordinator_model.groups.classic.model import ClassicGroupModel
+from coordinator_model.groups.classic.trackers.offsets import NO_TOPIC
 from coordinator_model.groups.coordinator_records import LostCoordinator
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.sessions import died_us as died_us_of
@@ -23,7 +24,7 @@ from coordinator_model.rules.base import Breach, Due, timer_rule, whom
 from coordinator_model.rules.departures import closes_without_leaving
 from coordinator_model.rules.sessions import dead_since
 from coordinator_model.wire import API_NAMES, error_name
-from coordinator_model.wire.constants import GROUP_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
+from coordinator_model.wire.constants import GROUP_AUTHORIZATION_FAILED
 from coordinator_model.wording import clock, cost_so_far, counted, plural, seconds, some
 
 _NAMED: Final = 3
@@ -48,7 +49,7 @@ _NOT_POLLED: Final = (
 _LEFT: Final = "If it was stopped on purpose, nothing. Else read in its log why it closed its consumer, and start it again."
 _REMOVED: Final = "Ask who removed it. Its process goes on only if it joins again."
 _FORBIDDEN: Final = "Grant READ on this group to the principal of that client, then restart it: most libraries give up."
-_NO_TOPIC: Final = "See who deleted the topic. Make it again, or take it from the subscription; then restart that client."
+_TOPIC_GONE: Final = "See who deleted the topic. Make it again, or take it from the subscription; then restart that client."
 _NOT_BACK: Final = "Read in the log of that process why it does not join again, and restart it."
 
 
@@ -86,10 +87,10 @@ def _refused(group: GroupModel[Any], gone: Gone) -> _Refused | None:
     if forbidden is not None:
         return _Refused(f"its {API_NAMES[forbidden.api_key]} was", GROUP_AUTHORIZATION_FAILED, forbidden.at_us, _FORBIDDEN)
     rejected = group.offsets.rejected.get(gone.member_id) if isinstance(group, ClassicGroupModel) else None
-    if rejected is None or rejected.error not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}:
+    if rejected is None or rejected.error not in NO_TOPIC:
         return None
     names = some([f"{topic}-{number}" for topic, number in rejected.partitions], _NAMED)
-    return _Refused(f"its commits of {names} were", rejected.error, rejected.last_us, _NO_TOPIC)
+    return _Refused(f"its commits of {names} were", rejected.error, rejected.last_us, _TOPIC_GONE)
 
 
 def _went(group: GroupModel[Any], gone: Gone) -> _Way:

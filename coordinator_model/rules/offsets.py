@@ -15,6 +15,7 @@ from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.trackers.commits import SimpleCommit, member_throughout
 from coordinator_model.groups.classic.trackers.offsets import (
     FORBIDS,
+    NO_TOPIC,
     CommitRefused,
     CommitRejected,
     CommittedBack,
@@ -32,7 +33,7 @@ from coordinator_model.rules.epoch_members import commits_again
 from coordinator_model.rules.generations import time_to_rejoin_us
 from coordinator_model.rules.unlawful import joined_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
-from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
+from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 from coordinator_model.wording import a_or_an, counted, seconds, some
 
 _NAMED: Final = 3  # partitions that a sentence names
@@ -394,7 +395,7 @@ def O_09(group: ClassicGroup, rejected: CommitRejected) -> Breach:
     False alarms: None known.
     """
     exchange, why = rejected.exchange, error_name(rejected.error)
-    is_unknown = rejected.error in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
+    is_unknown = rejected.error in NO_TOPIC
     is_forbidden = rejected.error in FORBIDS
     saved = f"; of the same commit it saved {counted(rejected.saved, 'other partition')}" if rejected.saved else ""
     if is_forbidden and group.offsets.forbidden > 1:

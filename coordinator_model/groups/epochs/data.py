@@ -133,6 +133,11 @@ class EpochGroupData(Watched):
         own_ms = 0 if member is None else member.session_timeout_ms or 0
         return max(own_ms, self.session_bounds.longest_ms(self.configured_session_ms))
 
+    def outlasts_sessions(self, lasts_us: int) -> bool:
+        """Return True if what has gone on for so long would have been ended by the session of any member that died."""
+        longest_ms = self.longest_session_ms()
+        return lasts_us >= longest_ms * 1_000 + self.settings.slack_us(longest_ms)
+
     @property
     def generation(self) -> int | None:
         """The group's epoch, by the name that other types of groups have for it."""

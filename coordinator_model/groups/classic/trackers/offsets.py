@@ -60,6 +60,7 @@ API_KEYS: Final = COMMITS | {JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP}
 
 HOLDINGS_KEPT: Final = 256
 FORBIDS: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED})
+NO_TOPIC: Final = frozenset({UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID})
 _EXPLAINS_US: Final = 30 * 60_000_000  #: for how long O-09 is open after the last refusal
 PARTITIONS_KEPT: Final = 8  #: of a client with rejected commits
 KEPT: Final = 32  #: of members with refused commits, clients with rejected commits, and committers that are no members
