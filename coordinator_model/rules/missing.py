@@ -192,8 +192,8 @@ def T_13(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         which the group has stayed three times before, for five minutes in all. Those that lost their coordinator are not missed
         while it answers nobody, and for as long after that; those whose last commits were refused for a missing right, which O-09
         names, half an hour later.
-        A member that went within a minute after it was refused for a missing right to the group, or for a topic that is gone, is
-        told with that.
+        If a member went within a minute after it was refused for a missing right to the group, or for a topic that is gone, the
+        finding names that.
     Expected: A member that goes comes back, or another takes its place.
     Action: Start it again, or find out why it does not come back.
     False alarms: A group that was made smaller on purpose by killing its members: six hours later the smaller number is the usual

@@ -47,7 +47,7 @@ class Told(NamedTuple):
     events: list[GroupEvent]
 
     def found(self, groups: Callable[[str], bool]) -> set[tuple[str, str, str | None]]:
-        """Rule, group and client of each finding about these groups; of what an operator did no client, which is whoever shows it first."""
+        """Rule, group and client of each finding about these groups; no client of what an operator did: it is the first to show it."""
         return {
             (one.rule, one.group, None if one.blame is Blame.OPERATOR else one.client_id)
             for one in self.findings

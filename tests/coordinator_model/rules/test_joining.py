@@ -161,7 +161,7 @@ def test_M_14_leaves_a_holder_that_lives_to_E_06() -> None:
 
 @pytest.mark.parametrize(("pause_s", "rule"), [(5, "E-06"), (20, "M-14")])
 def test_processes_that_want_the_instance_id_of_one_that_lives_are_one_message(pause_s: int, rule: str) -> None:
-    """Each was refused once, and gave up: which rule speaks depends on when the second one comes."""
+    """Each was refused once, and gave up: which rule finds it depends on when the second one comes."""
     talk = Epochs()
     a, b = static_pair(talk)
     for number in range(5):
