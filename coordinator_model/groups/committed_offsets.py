@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
+from coordinator_model.groups.pace import Pace
 from coordinator_model.groups.records import CommitFacts, Exchange, ExchangeKey, FetchFacts
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.stored import Stored
@@ -44,6 +45,8 @@ class Group(Protocol):
     name: str
     open: dict[ExchangeKey, Exchange]
     members: dict[str, Any]
+    changed: bool
+    counted: bool
 
     def present_members(self) -> Iterable[Any]: ...
 
@@ -144,6 +147,7 @@ class CommittedOffsets(Stored):
     set_backs: dict[str, tuple[int, int]] = {}  #: client that is no member → how often it set offsets back, and when last
     lost: tuple[LostOffset, ...] = ()  #: that were missed lately
     lost_us: int = 0
+    pace: Pace | None = None  #: None before a commit outside of transactions, and of a group with more partitions than are kept
 
     def on_request(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == OFFSET_FETCH:
@@ -163,7 +167,14 @@ class CommittedOffsets(Stored):
         """Drop everything: reads, commits and deletions may have been missed."""
         self.stood, self.kept = {}, 0
         self.unread, self.read_us = {}, {}
-        self.none_us, self.lost = 0, ()
+        self.none_us, self.lost, self.pace = 0, (), None
+
+    def on_time(self, group: Group, now_us: int, coming: list[int]) -> None:
+        """Let what is shown of the pace go on while nothing is committed; a group that has members is looked at anyhow."""
+        if self.pace is not None and self.pace.is_news:
+            group.changed = self.pace.reach(now_us // 1_000_000) or group.changed
+            if not group.members:
+                coming.append(self.pace.step_ends_us)
 
     def distrust(self, judged: CommitFacts) -> None:
         """Drop where the group stands in the partitions of a commit whose answer is unlawful: nobody knows what was stored."""
@@ -269,6 +280,17 @@ class CommittedOffsets(Stored):
         if exchange.api_key == OFFSET_COMMIT:  # a transaction may still be aborted
             for topic, partition, _, offset in steps:
                 self._stands(topic, partition, offset, at_s)
+            if exchange.member_id or not group.members:  # a tool that sets offsets reads nothing
+                self._goes_on(group, [step for step in steps if step not in ahead], at_s, accepted.left_out)
+
+    def _goes_on(self, group: Group, steps: list[Step], at_s: int, left_out: int) -> None:
+        """Count how far a commit moves the offsets that were known."""
+        if left_out or self.kept == POSITIONS_KEPT:
+            self.pace = None
+            return
+        self.pace = self.pace or Pace.since(at_s)
+        moved = sum(offset - before for _, _, before, offset in steps if 0 <= before < offset)
+        group.counted = self.pace.add(moved, at_s) or group.counted
 
     def _steps(self, accepted: CommitFacts) -> Iterator[Step]:
         for topic, partitions, offsets in accepted.topics:

@@ -464,6 +464,7 @@ class GroupModel(Group[M]):
         :param coming: receives the times at which the others may end.
         """
         self.coordinator_changes.on_time(self, now_us, self.sessions_ms)
+        self.committed_offsets.on_time(self, now_us, coming)
         if self.coordinator_changes.is_gone(self):
             coming.append(now_us + _LATER_US)  # its answer to another group does not schedule a check
         elif self.members:

@@ -44,6 +44,7 @@ def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partitio
             for stage in arrivals.Stage
             for _, known in group.arrivals.standing(stage, group.members)
         ],
+        "progress": None if group.committed_offsets.pace is None else group.committed_offsets.pace.as_json(),
         "rebalances": dict(sorted(group.causes.items())),
         "costs": {cause: cost.as_json() for cause, cost in sorted(group.rebalances.costs.items())},
         "joins": _phase(group.joins),

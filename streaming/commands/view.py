@@ -75,9 +75,10 @@ def groups(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List the groups with state, members, the members they wait for, lag and open findings; groups with problems come first.
+    """List the groups with state, members, progress, lag, the members they wait for and open findings; groups with problems come first.
 
-    The lag, in records, is there if the monitor asks for it (lag.enabled).
+    Progress is by committed offsets: records a second in the last two minutes, what is usual, the last commit, the last hour. The lag, in
+    records, is there if the monitor asks for it (lag.enabled).
 
     rebalance-monitor groups --config monitor.toml
 

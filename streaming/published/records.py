@@ -44,10 +44,20 @@ def group_of(value: bytes | str) -> Json | None:
             content.keys() >= _GROUP_FIELDS
             and 0 <= at_s < LATEST_S
             and all(member.keys() >= _MEMBER_FIELDS for member in content["members"])
+            and _is_progress(content.get("progress"))
         )
         return content if readable and content["state"] in STATES else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
+
+
+def _is_progress(content: Json | None) -> bool:
+    return content is None or (
+        all(moment(content[name]) is not None for name in ("last_commit_at", "until"))
+        and all(content[name] is None or content[name] >= 0 for name in ("records_per_s", "usual_records_per_s"))
+        and content["step_s"] > 0
+        and all(isinstance(records, int) and records >= 0 for records in content["records"])
+    )
 
 
 def finding_of(value: bytes | str) -> Json | None:

@@ -19,6 +19,7 @@ from rich.text import Text
 from coordinator_model.events import RebalanceFinished, State
 from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.data import CLASSIC
+from streaming.published.progress import bars, hour_facts, progress_facts, rate
 from streaming.published.records import Json, RebalanceLag, arrivals_of, duration, is_open, member_name, name_of, seconds
 from streaming.published.sentences import awaited, held_up, held_up_by, milliseconds
 from streaming.published.wire_text import shown_name, visible
@@ -54,11 +55,14 @@ _RIGHT: Final = frozenset(
         "its cost",
         "lag",
         "gone after",
+        "records/s",
+        "usually",
     }
 )
 _LEAST_WAITS: Final = 12
 _BETWEEN: Final = 3  #: columns between two of a table
-_LEFT_OUT_OF_GROUPS: Final = ("generation", "members", "for", "cluster")
+_LEFT_OUT_OF_GROUPS: Final = ("its last hour", "last commit", "generation", "usually", "records/s", "members", "for", "cluster")
+_OF_PROGRESS: Final = ("records/s", "usually", "last commit", "its last hour")
 _NEVER_WRAPPED: Final = frozenset(
     {"state", "severity", "rule", "for", "began", "took", "join", "sync", "member-s", "lag", "gone after"}
 )
@@ -77,12 +81,15 @@ class LastHour(NamedTuple):
 def groups_table(shown: list[Json], worst: Worst, lags: Mapping[tuple[str, str], int], now_s: float, width: int) -> Table:
     """Return the groups, with everything that is known of each for which there is room beside their whole names.
 
+    There are columns of progress if any of them commits.
+
     :param lags: of groups by cluster and name, in records; without any there is no such column.
     :param width: in columns, into which the table is to fit.
     """
     several = len({known["cluster"] for known in shown}) > 1
     columns = ["group", *(("cluster",) if several else ()), "state", "for", "generation", "members"]
-    columns += [*(("lag",) if lags else ()), "waits for", "findings"]
+    columns += [*(("lag",) if lags else ()), *(_OF_PROGRESS if any(known.get("progress") for known in shown) else ())]
+    columns += ["waits for", "findings"]
     rows = [_group_cells(known, worst, now_s) for known in shown]
     for row, known in zip(rows, shown, strict=True):
         lag = lags.get((known["cluster"], known["group"]))
@@ -193,6 +200,8 @@ def group_facts(known: Json) -> list[tuple[str, str]]:
         ("protocol", known["protocol"]),
         ("rebalances", ", ".join(f"{count} by {cause}" for cause, count in known["rebalances"].items())),
         ("the last took", _last_phases(known)),
+        *progress_facts(known),
+        *hour_facts(known),
         ("waits for", _waits_for(known).plain if known["waits_for"] else ""),
         (
             "errors",
@@ -200,9 +209,7 @@ def group_facts(known: Json) -> list[tuple[str, str]]:
         ),
         (
             "published",
-            f"{known['updated_at'][11:19]} UTC; heartbeats and commits alone do not publish it again"
-            if known.get("updated_at")
-            else "",
+            f"{known['updated_at'][11:19]} UTC; heartbeats alone do not publish it again" if known.get("updated_at") else "",
         ),
     )
     return [(title, str(value)) for title, value in facts if value not in (None, "")]
@@ -341,6 +348,7 @@ def _phase(took_ms: float | None) -> str:
 
 def _group_cells(known: Json, worst: Worst, now_s: float) -> dict[str, Text]:
     severity = worst.get((known["cluster"], known["group"]))
+    progress = known.get("progress") or {}
     return {
         "group": Text(shown_name(known["group"]), "bold", overflow="fold"),
         "cluster": Text(shown_name(known["cluster"])),
@@ -348,6 +356,10 @@ def _group_cells(known: Json, worst: Worst, now_s: float) -> dict[str, Text]:
         "for": Text(duration(now_s - seconds(known["state_since"])) if known["state_since"] else ""),
         "generation": Text("" if known["generation"] is None else str(known["generation"])),
         "members": Text("" if known["learning"] and not known["members"] else str(len(known["members"]))),
+        "records/s": Text(rate(progress.get("records_per_s"))),
+        "usually": Text(rate(progress.get("usual_records_per_s"))),
+        "last commit": Text(progress.get("last_commit_at", "")[11:19]),
+        "its last hour": Text(bars(progress.get("records", []))),
         "waits for": _waits_for(known),
         "findings": Text(f"{severity[1]} {severity[0].value}", COLOURS[severity[0].value]) if severity else Text(),
     }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator_model.advice import advise
 from streaming.published import finding_rows, sentences
 from streaming.published.page_state import KEPT_S
+from streaming.published.progress import progress_facts, scale
 from streaming.published.records import Json, arrivals_of, finding_order, lag_of_rebalance, moment, name_of
 from streaming.published.wire_text import shown_name
 from streaming.web import drawing
@@ -116,6 +117,8 @@ class GroupPage:
                     sentence=sentences.waits_for(content),
                     stretch=stretch.title.lower(),
                     said=(state.is_recorded and cost_text(past)) or rebalances_within(past, now_s, stretch.span_s),
+                    progress=progress_facts(content or {}),
+                    hour=_hour(content),
                     lag=sentences.lag_facts(past.lag),
                 ),
                 "arrivals": self._render("_arrivals.html", arrivals=arrivals_of(content or {})),
@@ -174,6 +177,19 @@ class GroupPage:
         if not 0 <= now_s - anchor_s < span_s / 2:
             anchor_s = now_s
         return drawing.window(anchor_s, span_s=span_s, end_s=None)
+
+
+def _hour(content: Json | None) -> dict[str, Any] | None:
+    """Return the bars of the hour in which the group committed, None if there are none."""
+    records = ((content or {}).get("progress") or {}).get("records")
+    if content is None or not records:
+        return None
+    most = max(records) or 1
+    return {
+        "heights": [round(100 * one / most) for one in records],
+        "scale": scale(content),
+        "said": ", ".join(f"{one:,}" for one in records),
+    }
 
 
 def _members(content: Json | None, *, unfolded: bool) -> dict[str, Any]:

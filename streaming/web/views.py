@@ -19,6 +19,7 @@ from coordinator_model.finding import Severity
 from coordinator_model.wording import counted
 from streaming.published import finding_rows, sentences
 from streaming.published.page_state import rounded
+from streaming.published.progress import rate
 from streaming.published.records import REBALANCING, Json, duration, finding_order, member_name, seconds, trouble
 from streaming.published.wire_text import readable, shown_name
 from streaming.web import drawing
@@ -175,6 +176,7 @@ class Overview:
             cluster=shown_name(past.key[0]) if several else "",
             name=shown_name(past.key[1]),
             now=summary(past),
+            pace=rate(((past.content or {}).get("progress") or {}).get("records_per_s")),
             lag=None if past.lag is None else sentences.count(rounded(past.lag["lag"])),
             cost=cost_text(past) if self._state.is_recorded else "",
             sentence=waits,

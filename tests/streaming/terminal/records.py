@@ -50,6 +50,19 @@ def group(name, *, state="Stable", since_s=NOW_S - 90, clients=(), waits_for=(),
     }
 
 
+def committing(name="orders", *, now=2.0, usually=10.0, records=(1_200, 0, 240), **fields):
+    """A published group that commits."""
+    progress = {
+        "last_commit_at": iso(NOW_S - 3),
+        "records_per_s": now,
+        "usual_records_per_s": usually,
+        "until": iso(NOW_S - NOW_S % 120),
+        "step_s": 120,
+        "records": list(records),
+    }
+    return group(name, **fields) | {"progress": progress}
+
+
 def finding(group_name, *, rule="R-01", severity="warning", status="open", summary="somebody did not come", opened_s=NOW_S - 60):
     """A finding as published."""
     return {

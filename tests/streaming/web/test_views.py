@@ -14,7 +14,7 @@ from streaming.web.happened import lines
 from streaming.web.server import Page, differences
 from streaming.web.views import Overview, Renderer
 from tests.golden import transcript
-from tests.streaming.terminal.records import rebalance
+from tests.streaming.terminal.records import committing, rebalance
 from tests.streaming.web import history
 from tests.streaming.web.conftest import filled, served
 from tests.streaming.web.parsed import Parsed, get
@@ -153,6 +153,22 @@ def test_lag_is_shown_wherever_a_group_and_its_rebalances_are():
     assert "12,345 records; most: 12,000 of orders-0, 345 of orders-1" in group
     assert "+1,200 records, gone after 1 min" in group
     assert "without consuming. Lag: +1,200 records, gone after 1 min." in one
+
+
+def test_progress_is_shown_in_the_list_and_on_the_view_of_a_group_with_bars_of_the_last_hour():
+    shown = committing(now=2.5, records=[1_200, 0, 300])
+    state = filled([shown, committing("young", now=None, usually=None, records=())])
+    orders, young = (state.groups["lab", name].id for name in ("orders", "young"))
+    with served(state) as (page, _):
+        overview, group, other = (get(page, address).words for address in ("/", f"/groups/{orders}", f"/groups/{young}"))
+        drawn = requests.get(f"{page}/groups/{orders}", timeout=10).text
+    assert (overview.count("rec/s"), "2.5 rec/s" in overview) == (1, True)
+    assert "2.5 records/s at 14:12 UTC, usually 10" in group
+    assert "14:13:17 UTC" in group
+    assert "at most 1,200 records in 2 min" in group
+    assert 'aria-label="Committed records in each step: 1,200, 0, 300"' in drawn
+    assert re.findall(r'y="(\d+)" height="(\d+)"', drawn[drawn.index('class="pace"') :])[:2] == [("0", "100"), ("75", "25")]
+    assert ("records/s" in other, "14:13:17 UTC" in other) == (False, True)
 
 
 def test_a_rebalance_names_who_never_came_back_and_since_when():
