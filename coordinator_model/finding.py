@@ -101,6 +101,7 @@ class Finding:
     observed: str
     action: str
     evidence: tuple[Evidence, ...] = field(default=())
+    broker: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the published object: plain types, times in ISO 8601 UTC with microseconds."""
@@ -123,6 +124,7 @@ class Finding:
             "client_id": self.client_id,
             "client_address": self.client_address,
             "client_software": self.client_software,
+            "broker": self.broker,
             "opened_at": iso_utc(self.opened_at_us),
             "updated_at": iso_utc(self.updated_at_us),
             "resolved_at": None if self.resolved_at_us is None else iso_utc(self.resolved_at_us),

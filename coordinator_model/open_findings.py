@@ -41,6 +41,7 @@ class OpenFinding(Stored):
     count: int = 1
     published: bool = False
     action: str | None = None  #: if it differs from the rule's own
+    broker: str | None = None
     came_again: bool = False  #: within the pace of its rule
     ended_us: int = 0  #: since when what it reports is over, 0 while it is not
     resolved: bool = False
@@ -86,6 +87,7 @@ class OpenFindings:
                 breach.blame or rule.blame,
                 count=1 if before is None else before.count + 1,
                 action=breach.action,
+                broker=breach.broker,
                 came_again=before is not None,
             )
             if known.publish_us <= at_us:
@@ -99,7 +101,7 @@ class OpenFindings:
             known.summary, known.observed, known.generation = breach.summary, breach.observed, breach.generation
             known.member_id, known.instance_id, known.actor = breach.member_id, breach.instance_id, breach.actor or NO_CLIENT
             known.evidence = _merge(known.evidence, breach.evidence)
-            known.blame, known.action = breach.blame or rule.blame, breach.action
+            known.blame, known.action, known.broker = breach.blame or rule.blame, breach.action, breach.broker
         if known.published and (worse or known.count.bit_count() == 1):  # at each power of two, which bounds the updates of a flood
             yield self._finding(rule, known, Status.UPDATE, group_type)
 
@@ -231,6 +233,7 @@ class OpenFindings:
             observed=observed,
             action=known.action or rule.action,
             evidence=known.evidence,
+            broker=known.broker,
         )
 
 

@@ -51,6 +51,7 @@ class Breach(NamedTuple):
     certainty: Certainty | None = None
     blame: Blame | None = None
     action: str | None = None  #: what to do about the cause that was found, if it differs from the rule's own
+    broker: str | None = None  #: the broker that is away, slow or knows no coordinator: many groups find this
     together: tuple[ClientInfo, ...] = ()  #: who did it, where several did and none is named: their known defects are quoted
 
     @classmethod

@@ -293,6 +293,7 @@ def C_13(group: ClassicGroup, unavailable: NotAvailable) -> Breach | None:
         f"{exchange.broker} to {a_or_an(API_NAMES[exchange.api_key])}.",
         f"COORDINATOR_NOT_AVAILABLE {streak.times} times over {seconds(streak.lasted_us)}",
         (streak.frame, response_evidence(exchange, 15)),
+        broker=exchange.broker,
     )
 
 
@@ -406,6 +407,7 @@ def _lost_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinato
         observed,
         lost.frames,
         generation=group.generation,
+        broker=lost.broker,
         action=action,
         certainty=None if action is None else HEURISTIC,
     )
@@ -438,4 +440,5 @@ def _returned_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordi
         f"A request was accepted by {broker} {away} after {after}",
         lost.frames,
         generation=group.generation,
+        broker=lost.broker,
     )

@@ -325,6 +325,7 @@ def T_06(group: ClassicGroup | EpochGroupData, slow: Slow) -> Breach | None:
         f"{api} answered after {seconds(slow.took_us)}, without throttling",
         exchange_evidence(exchange),
         generation=group.generation,
+        broker=exchange.broker,
     )
 
 

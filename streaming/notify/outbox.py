@@ -8,9 +8,9 @@ receiver needs no queue: it gets the current state when it is reachable again. A
 * Planned maintenance: a finding that opens in a window waits for the end of the window.
 * Grouping and back-off: the sender implements both.
 
-Each partition of the mirror has a model of its own, and all of them see a gap. What several of them find is one event, and is sent
-once: the first message stands for all that open before it is over, and it is over when all of them are. So it is with a message that
-comes when all is over already, as after a job's start that reads what came before.
+Each partition of the mirror has a model of its own, and all of them see a gap; each group finds that its broker is away. What several of
+them find is one event, and is sent once: the first message stands for all that open before it is over, and it is over when all of them are.
+So it is with a message that comes when all is over already, as after a job's start that reads what came before.
 
 The delivery log (``streaming.notify.delivery_log``) stores what was sent, and supplies it at the start. The topic keeps resolved findings
 for weeks. A resolved finding that was never sent is either old, or happened while the notifier was down. The position tells them apart: the
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from streaming.config.maintenance import held_until
 from streaming.config.patterns import matches
 from streaming.notify.notification import OWN, Delivered, Event, Notification, without_evidence
-from streaming.published.finding_rows import STANDS_FOR
+from streaming.published.finding_rows import STANDS_FOR, place, stands_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,10 +90,9 @@ class Outbox:
         self._read_to: dict[int, int] = {}  #: next offset by partition
         self._entries = {name: _Entry(delivered=known) for name, known in delivered.items()}
         self._open_questions = set(self._entries)  #: ids of findings that may need a notification
-        self._of_partitions: set[str] = set()  #: ids of findings about partitions
-        self._over_s: dict[
-            str, float
-        ] = {}  #: rule about partitions → end, on the capture's clock, of the newest event sent that covers it
+        self._seen_by_many: set[str] = set()  #: ids of findings of events that many see
+        self._over_s: dict[tuple[object, str], float] = {}
+        #: place and rule of such an event → end, on the capture's clock, of the newest one sent that covers it
 
     def begin(self, ends: Mapping[int, int]) -> None:
         """Set the end offsets of the topic's partitions; call it before :meth:`observe`.
@@ -120,16 +119,16 @@ class Outbox:
             return
         entry.observed = observed
         self._open_questions.add(observed.id)
-        if observed.finding["rule"] in STANDS_FOR:
-            self._of_partitions = (self._of_partitions & self._entries.keys()) | {observed.id}
-            self._open_questions |= self._of_partitions
+        if place(observed.finding) is not None:
+            self._seen_by_many = (self._seen_by_many & self._entries.keys()) | {observed.id}
+            self._open_questions |= self._seen_by_many
 
     def gone(self, name: str) -> None:
         """Process a finding that was deleted from the topic."""
         entry = self._entries.get(name)
         if entry is not None:
             entry.observed = None
-            self._open_questions |= self._of_partitions | {name}
+            self._open_questions |= self._seen_by_many | {name}
 
     def due(self, now_s: float) -> list[DueNotification]:
         """Return all pending notifications, the most severe first, with the time from which each is due.
@@ -179,9 +178,9 @@ class Outbox:
             entry.refused = None
             if not notice.is_open:
                 entry.observed = None
-                if observed is not None and observed.resolved_s is not None:
-                    for rule in STANDS_FOR.get(observed.finding["rule"], ()):
-                        self._over_s[rule] = max(observed.resolved_s, self._over_s.get(rule, observed.resolved_s))
+                if observed is not None and observed.resolved_s is not None and (where := place(observed.finding)) is not None:
+                    for rule in STANDS_FOR[observed.finding["rule"]]:
+                        self._over_s[where, rule] = max(observed.resolved_s, self._over_s.get((where, rule), observed.resolved_s))
             self._open_questions.add(name)
         return remember
 
@@ -257,34 +256,30 @@ class Outbox:
         return None
 
     def _is_sent_for(self, newest: ObservedFinding) -> bool:
-        """Return True if a message about another partition, which was not over when this finding opened, stands for it."""
-        if newest.opened_s <= self._over_s.get(newest.finding["rule"], float("-inf")):
+        """Return True if a message about another partition or group, which was not over when this finding opened, stands for it."""
+        where = place(newest.finding)
+        if where is None:
+            return False
+        if newest.opened_s <= self._over_s.get((where, newest.finding["rule"]), float("-inf")):
             return True
-        return not newest.group and any(
-            entry.delivered is not None
-            and not entry.delivered.is_over
-            and newest.finding["rule"] in STANDS_FOR.get(entry.delivered.finding["rule"], ())
-            and entry.delivered.finding["id"] != newest.id
-            for entry in self._entries.values()
-        )
+        sent = (entry.delivered for entry in self._entries.values() if entry.delivered is not None)
+        return any(one.finding["id"] != newest.id and not one.is_over and stands_for(one.finding, newest.finding) for one in sent)
 
     def _stands_for_others(self, newest: ObservedFinding) -> bool:
         """Return True if findings are open for which the message about this one stands."""
-        rules = STANDS_FOR.get(newest.finding["rule"], ())
-        others = (self._entries[name].observed for name in self._of_partitions & self._entries.keys() - {newest.id})
-        return any(other is not None and not other.is_over and other.finding["rule"] in rules for other in others)
+        others = (self._entries[name].observed for name in self._seen_by_many & self._entries.keys() - {newest.id})
+        return any(other is not None and not other.is_over and stands_for(newest.finding, other.finding) for other in others)
 
     @staticmethod
     def _each_event_once(found: list[DueNotification]) -> list[DueNotification]:
         """Return the notifications without those for which an earlier one, that is about to be sent, stands."""
         kept: list[DueNotification] = []
-        stood_for: set[str] = set()
+        new: list[dict[str, Any]] = []
         for due in found:
-            finding = due.notice.finding
-            is_new = due.notice.event in {Event.OPEN, Event.OVER} and not finding["group"]
-            if not (is_new and finding["rule"] in stood_for):
+            is_new = due.notice.event in {Event.OPEN, Event.OVER}
+            if not (is_new and any(stands_for(one, due.notice.finding) for one in new)):
                 kept.append(due)
-                stood_for |= STANDS_FOR.get(finding["rule"], set()) if is_new else set()
+                new += [due.notice.finding] if is_new and place(due.notice.finding) is not None else []
         return kept
 
     def _is_news(self, newest: ObservedFinding) -> bool:

@@ -27,8 +27,25 @@ STANDS_FOR: Final = {
     "V-04": {"V-04", "V-09"},
     "V-06": {"V-06"},
     "V-09": {"V-09"},
+    "C-13": {"C-13"},
+    "C-14": {"C-14", "T-06"},
+    "T-06": {"T-06"},
 }
-"""Rules about a partition → those that another partition, or this one, finds because of the same event."""
+"""Rules about what many see → those that others find because of the same event.
+
+Of the V rules each partition of the mirror finds it, of the others each group of one broker.
+"""
+
+
+def place(finding: Json) -> tuple[str, str] | None:
+    """Return where an event is that many see: cluster and broker, none for the mirror; None if the finding is of its group alone."""
+    broker = finding.get("broker") or ""
+    return (finding["cluster"], broker) if finding["rule"] in STANDS_FOR and (broker or not finding["group"]) else None
+
+
+def stands_for(one: Json, other: Json) -> bool:
+    """Return True if what one finding says is all there is to say of the other, should they be of one time."""
+    return place(one) is not None and place(one) == place(other) and other["rule"] in STANDS_FOR[one["rule"]]
 
 
 class FindingRow(NamedTuple):
@@ -50,7 +67,7 @@ def rows(findings: Iterable[Json]) -> list[FindingRow]:
     together: dict[Hashable, list[Json]] = {}
     events: list[list[Json]] = []
     for finding in findings:
-        if finding["group"] or finding["rule"] not in STANDS_FOR:
+        if place(finding) is None:
             together.setdefault(_key(finding), []).append(finding)
         elif (event := next((ones for ones in events if any(_are_one_event(one, finding) for one in ones)), None)) is not None:
             event.append(finding)
@@ -60,10 +77,9 @@ def rows(findings: Iterable[Json]) -> list[FindingRow]:
 
 
 def _are_one_event(one: Json, other: Json) -> bool:
-    """Return True if two partitions found the one and the other because of the same: both were open at one time."""
-    alike = other["rule"] in STANDS_FOR[one["rule"]] or one["rule"] in STANDS_FOR[other["rule"]]
+    """Return True if the one and the other were found because of the same: in one place, and both were open at one time."""
     overlap = one["opened_at"] <= (other["resolved_at"] or _STILL) and other["opened_at"] <= (one["resolved_at"] or _STILL)
-    return alike and overlap and one["cluster"] == other["cluster"]
+    return overlap and (stands_for(one, other) or stands_for(other, one))
 
 
 def _key(finding: Json) -> Hashable:
@@ -73,7 +89,7 @@ def _key(finding: Json) -> Hashable:
 
 def _row(ones: list[Json]) -> FindingRow:
     counts: Counter[str] = Counter()
-    is_event = ones[0]["rule"] in STANDS_FOR
+    is_event = place(ones[0]) is not None
     for one in ones:
         counts[one["id"] if is_event else one["rule"]] += one["count"]
     times = max(counts.values())

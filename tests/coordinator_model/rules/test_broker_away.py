@@ -160,6 +160,7 @@ def test_C_14_tells_of_a_broker_that_hangs_as_one_cause(talk: Conversation, *, h
     )
     for finding in last.values():
         assert (finding.severity, finding.certainty, finding.status) == (Severity.ERROR, Certainty.CONFIRMED, Status.RESOLVED)
+        assert finding.broker == "1"
 
 
 def test_C_14_leaves_a_broker_alone_that_serves_other_groups(talk: Conversation) -> None:

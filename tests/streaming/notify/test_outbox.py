@@ -508,6 +508,31 @@ def test_a_loss_is_sent_although_late_frames_were():
     assert [notice.finding["rule"] for notice in ripe(box, at_s + 20)] == ["V-04"]
 
 
+def of_broker(rule: str, group: str, at_s: float, status: str = "open", broker: str = "10.0.0.1:9092") -> ObservedFinding:
+    """What a group finds of its broker."""
+    found = of_partition(rule, 0, at_s, status)
+    return replace(found, finding={**found.finding, "id": f"{rule}-{group}", "group": group, "broker": broker})
+
+
+def test_a_broker_that_is_away_is_sent_once_for_all_its_groups_and_is_back_when_it_is_in_all():
+    box, at_s = outbox(), observed(CRITICAL[0]).written_s
+    for number in range(30):
+        box.observe(of_broker("C-14", f"g{number}", at_s + number / 10))
+    box.observe(of_broker("T-06", "late", at_s + 2))
+    box.observe(of_broker("C-14", "elsewhere", at_s + 3, broker="10.0.0.2:9092"))
+    assert [notice.finding["id"] for notice in ripe(box, at_s + 10)] == ["C-14-g0", "C-14-elsewhere"]
+    tell_all(box, at_s + 10)
+    for number in range(29):
+        box.observe(of_broker("C-14", f"g{number}", at_s + 20, "resolved"))
+    box.observe(of_broker("T-06", "late", at_s + 20, "resolved"))
+    assert events(box, at_s + 30) == []
+    box.observe(of_broker("C-14", "g29", at_s + 40, "resolved"))
+    assert [(notice.event.value, notice.finding["id"]) for notice in ripe(box, at_s + 50)] == [("resolved", "C-14-g0")]
+    tell_all(box, at_s + 50)
+    box.observe(of_broker("C-14", "g7", at_s + 60))
+    assert events(box, at_s + 70) == ["open"]
+
+
 def test_what_is_found_in_groups_is_sent_each():
     box = outbox()
     states = [{**CRITICAL[0], "id": f"V-08-{name}", "rule": "V-08", "group": name} for name in ("orders", "payments")]

@@ -71,6 +71,17 @@ def test_what_several_partitions_say_of_one_gap_is_one_row_that_happened_once() 
     assert (row.finding["id"], row.times, row.bars, row.often) == ("f0", 1, (), "in 4 findings, 10:00:00 to 10:00:03")
 
 
+def away(number: int, **differs: Any) -> dict[str, Any]:
+    """What a group says of its broker."""
+    return gap(number, rule="C-14", group=f"g{number}", broker="10.0.0.1:9092") | differs
+
+
+def test_what_the_groups_of_one_broker_say_of_it_is_one_row() -> None:
+    row, other = rows([away(0), away(1), away(2, rule="T-06"), away(3), away(4, broker="10.0.0.2:9092")])
+    assert (row.finding["id"], row.times, row.bars, row.often) == ("f0", 1, (), "in 4 findings, 10:00:00 to 10:00:03")
+    assert (other.finding["id"], other.often) == ("f4", "")
+
+
 @pytest.mark.parametrize(
     "differs",
     [
