@@ -40,7 +40,7 @@ from coordinator_model.events import (
 )
 from coordinator_model.groups.classic.assignment_checks import CONSUMER, Partitions, read_assignment
 from coordinator_model.groups.classic.departures import note_departure
-from coordinator_model.groups.classic.holders import holders, holds_after, released_us
+from coordinator_model.groups.classic.holders import consumed_until_us, holders, holds_after, released_us
 from coordinator_model.groups.classic.trackers.rebalance_causes import expired, had_members
 from coordinator_model.groups.classic.waited_for import awaited_id, awaited_in, waited_for
 from coordinator_model.groups.evidence import client_named, client_text
@@ -234,7 +234,7 @@ class ClassicRebalances(Recorder):
         identity = Identity.of_member(member)
         if self.current is not None:
             self.current.note_gone(member.id, at_us)
-        stopped_us = _stopped_us(member, why, at_us)
+        stopped_us = consumed_until_us(member, why, at_us)
         held = self.held.get(identity.holder, {}) if self.held_known else None
         note_departure(group, member, why, stopped_us=stopped_us, known_us=at_us, held=held)
         if identity.holder in self.held:
@@ -458,22 +458,6 @@ def _leaves(group: GroupData, member: Member) -> bool:
     """Return True if a LeaveGroup of the member is under way: it may be answered later than the JoinGroups that waited for the member."""
     asked = [one.facts.members for one in group.open.values() if isinstance(one.facts, LeaveFacts)]
     return member.leaving and any(id_ == member.id for named in asked for id_, _ in named)
-
-
-def _stopped_us(member: Member, why: Removed, at_us: int) -> int:
-    """Return when a member that was removed had stopped consuming, as far as frames and its connection show."""
-    if member.disconnected_us and member.disconnected_us >= member.last_frame_us:
-        return member.disconnected_us
-    if why == Removed.LEFT or member.leaving:
-        return member.leave_asked_us or at_us
-    if why in {Removed.SILENT, Removed.REPLACED} or (why == Removed.DROPPED and _session_ended(member, at_us)):
-        return member.last_frame_us
-    return at_us
-
-
-def _session_ended(member: Member, at_us: int) -> bool:
-    """Return True if a member was silent for its session timeout: the join phase without it came before that was certain."""
-    return member.session_timeout_ms is not None and member.last_frame_us + member.session_timeout_ms * 1_000 <= at_us
 
 
 def _is_new(group: GroupData, exchange: Exchange, member_id: str) -> bool:
