@@ -243,8 +243,8 @@ class ClassicGroup(GroupData):
         if was_present and cause is not None and not member.leaving:
             self.counters.evictions[self.cluster, cause] += 1
         if was_present and why in {Removed.LEFT, Removed.SILENT, Removed.REFUSED}:
-            others = any(True for _ in self.present_members())
-            if not others:
+            comes = any(join.starts_phase and join.member_id != member.id for join in self.waiting_joins())
+            if not comes and not any(True for _ in self.present_members()):
                 self.observe(Observation.LAST_MEMBER_GONE, at_us)
             elif self._takes_part(member):
                 self.observe(Observation.MEMBER_GONE, at_us)

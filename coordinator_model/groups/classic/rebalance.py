@@ -207,7 +207,7 @@ class ClassicRebalances(Recorder):
         """Note that the estimated state has changed; a join phase may have ended without a generation."""
         state, current = group.state, self.current
         if state in {State.EMPTY, State.DEAD}:
-            died = bool(self.lost)
+            died = bool(self.lost) or _was_refused(group, self.gone_us)
             if current is not None:
                 self._end(group, at_us, NO_MEMBERS if state is State.EMPTY else DELETED)
             elif state is State.EMPTY:
@@ -452,6 +452,12 @@ def _identity_of(group: GroupData, exchange: Exchange) -> Identity:
     member = group.members.get(exchange.member_id)
     instance_id = exchange.instance_id if member is None else exchange.instance_id or member.instance_id
     return Identity.of(exchange.member_id, instance_id, exchange.actor)
+
+
+def _was_refused(group: GroupData, gone_us: dict[str, int]) -> bool:
+    """Return True if a member that held partitions did not know that it was none any more."""
+    refused = (one for one in group.members.values() if one.removed is Removed.REFUSED)
+    return any(Identity.of_member(one).holder in gone_us for one in refused)
 
 
 def _leaves(group: GroupData, member: Member) -> bool:

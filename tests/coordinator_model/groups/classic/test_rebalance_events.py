@@ -254,6 +254,46 @@ def test_what_the_last_members_held_that_died_is_unheld_until_another_is_served(
     assert talk.finished()["unheld"] == {"t": {"0": unheld_s, "1": unheld_s, "2": unheld_s}}
 
 
+def test_who_is_refused_while_a_new_member_joins_ends_no_rebalance_and_what_it_held_is_unheld_until_another_is_served(
+    talk: Timed, pair: tuple[Client, Client]
+) -> None:
+    """A coordinator was started anew, and has ended both sessions; a comes back with a commit beside the JoinGroup of c."""
+    a = pair[0]
+    talk.at(3_000)
+    for client in pair:
+        talk.heartbeat(client, after_ms=0)
+        talk.close(client)
+    talk.wait(10_000)
+    for client in pair:
+        talk._feed(Kind.EXPIRED, None, client.member_id.encode(), group="g")
+    talk.wait(7_000)
+    again, c = a.reconnected(), talk.has_id("c")
+    commits = talk.ask(again, talk.commit_request(again, {0: 5}))
+    joins = [talk.asks_to_join(c, 20_100)]
+    talk.at(20_200)
+    talk.answer(commits, talk.committed({0: 25}), after_ms=0)
+    again.member_id = "a-id-2"
+    joins.append(talk.asks_to_join(again, 20_300))
+    talk.completes(joins, 4, 21_000)
+    talk.syncs(21_100, {c: (21_200, (0, 1)), again: (21_200, (2,))})
+    assert talk.kinds().count("rebalance_finished") == 3  # the first one; what lines of the coordinator began and ended; and this
+    record = talk.finished()
+    assert (record["cause"], record["member_id"], record["took_ms"]) == ("new member", "c-id", 1_100)
+    assert record["unheld"] == {"t": {"0": 1.0, "1": 1.0, "2": 18.2}}  # a believed until 20,200 that it held what it had
+
+
+def test_what_the_only_member_held_that_is_refused_is_unheld_until_another_is_served(talk: Timed) -> None:
+    a = talk.has_id("a")
+    talk.completes([talk.asks_to_join(a, 1_000)], 1, 1_500)
+    talk.syncs(1_600, {a: (1_900, (0, 1))})
+    talk.wait(8_100)
+    talk.heartbeat(a, 25, after_ms=0)
+    a.member_id = "a-id-2"
+    talk.completes([talk.asks_to_join(a, 11_000)], 3, 14_000)
+    talk.syncs(14_100, {a: (14_200, (0, 1))})
+    assert talk.finished()["unheld"] == {"t": {"0": 4.2, "1": 4.2}}
+
+
 def test_a_static_member_that_comes_back_with_another_subscription_is_unheld_while_it_was_away(talk: Timed) -> None:
     a, b = talk.has_id("a"), talk.client("b")
     b.instance_id = "b-0"
@@ -326,6 +366,25 @@ def test_a_group_whose_last_member_leaves_costs_nothing_until_it_has_members_aga
     talk.syncs(600_200, {c: (600_300, (0, 1, 2))})
     record = talk.finished()
     assert (record["cost_member_seconds"], record["partitions_moved"], record["unheld"]) == (0.2, 3, {})
+
+
+def test_a_group_whose_last_member_leaves_costs_nothing_though_another_was_refused_in_a_generation_before(
+    talk: Timed, pair: tuple[Client, Client]
+) -> None:
+    a, b = pair
+    talk.at(5_000)
+    talk.heartbeat(b, 25, after_ms=0)
+    talk.told_to_rejoin(a, 5_100)
+    talk.completes([talk.asks_to_join(a, 5_200)], 2, 5_300)
+    talk.syncs(5_400, {a: (5_500, (0, 1, 2))})
+    assert talk.finished()["unheld"] == {"t": {"0": 0.3, "1": 0.3, "2": 0.5}}
+    talk.at(10_000)
+    talk.leave(a)
+    talk.wait(589_000)
+    c = talk.has_id("c")
+    talk.completes([talk.asks_to_join(c, 600_100)], 4, 600_200)
+    talk.syncs(600_200, {c: (600_300, (0, 1, 2))})
+    assert talk.finished()["unheld"] == {}
 
 
 def test_a_gap_ends_the_rebalance_and_what_is_held_is_unknown_after_it(talk: Timed, pair: tuple[Client, Client]) -> None:
