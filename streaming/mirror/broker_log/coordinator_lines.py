@@ -201,10 +201,12 @@ _LOGGER: Final = re.compile(
 )
 
 _OPENING: Final = re.compile(r"\[Group(?:Coordinator|MetadataManager)[^\]]*(?:\]:? ?)?|")
-_FIRST_WORDS: Final = (
-    *("Preparing to rebalance group ", "Assignment received from leader ", "Pending dynamic member with id "),
-    "Static member with groupInstanceId=",
+_LITERAL: Final = re.compile(r"[\w ]*=?")
+_FIRST_WORDS: Final = frozenset(
+    words for one in SENTENCES if (words := _LITERAL.findall(one.pattern.pattern.removeprefix(_BEGIN))[0]).count(" ") > 2
 )
+"""How sentences begin, where that is long enough to begin nothing else."""
+
 _UNFINISHED: Final = re.compile(r"\[[^\]]*|\[Group(?:Id)?[ =].*[^.]")
 """Since 4.0 what is said of a group begins with its name in brackets, and ends with a full stop."""
 
