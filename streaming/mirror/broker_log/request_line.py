@@ -108,9 +108,9 @@ class RequestLines:
 
     def read(self, line: bytes) -> LogEntry | None:
         """Return the entry of a line, :class:`Unread` or None if it cannot be read, which is counted."""
+        if API_KEY not in line:
+            return self._of_coordinator(line)
         try:
-            if API_KEY not in line:
-                return self._of_coordinator(line)
             time, fields = _split(line)
             return self._entry(time, fields)
         except UnreadableLineError as error:
@@ -165,7 +165,12 @@ class RequestLines:
 
     def _of_coordinator(self, line: bytes) -> CoordinatorLine | None:
         """What a coordinator says of a group, in a line that is no request's."""
-        text, time = _message_in(line.decode("utf-8", "replace"))
+        try:
+            text, time = _message_in(line.decode("utf-8", "replace"))
+        except (UnreadableLineError, RecursionError):
+            self._unended += 1
+            self._begun += 1
+            return None
         at = max(text.find(MARK.decode()), 0)
         time = time or time_in(text[max(0, at - _PREFIX_AT_MOST) : at])
         said = text[at:].rstrip()

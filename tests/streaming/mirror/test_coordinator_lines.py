@@ -605,6 +605,13 @@ class TestCutLines:
         result = CliRunner().invoke(app, ["replay", str(tmp_path / "server.log")])
         assert f"{cut} lines of coordinators cut short: what they say of groups is missing" in " ".join(result.stderr.split())
 
+    def test_those_that_are_cut_within_json_are_not_counted_as_request_lines(self):
+        said = [f"[GroupCoordinator id=1] {one}" for one in (self.BEGAN, self.JOINED)]
+        whole = [json.dumps({"timeMillis": 1700000000000, "message": one}) + "\n" for one in said]
+        assert self.told(*whole, *(line[:120] + "\n" for line in whole)) == [
+            "2 lines of coordinators cut short: what they say of groups is missing"
+        ]
+
     def test_lines_that_are_whole_are_not(self):
         assert self.told(self.line(self.OTHER), self.line(self.BEGAN)) == []
 
