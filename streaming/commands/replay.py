@@ -36,7 +36,7 @@ from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXI
 from streaming.engine.engine import Engine
 from streaming.gc_tuning import collected_seldom
 from streaming.mirror import DEFAULT_TOPIC
-from streaming.mirror.broker_log.history import LACKS, CoordinatorHistory
+from streaming.mirror.broker_log.history import CoordinatorHistory
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured, is_capture
@@ -45,6 +45,7 @@ from streaming.mirror.pcap.clocks import earlier
 from streaming.mirror.pcap.files import CaptureError, Source
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
+from streaming.not_shown import LINES_LACK
 from streaming.published.wire_text import visible
 from streaming.replay.report import ReplayReport, print_finding, print_line
 from streaming.replay.timeline import Timeline
@@ -374,7 +375,7 @@ class _Text:
         self._report.print(self._console)
         counts = Counter(self._severities.values())
         each = ", ".join(f"{counts[severity]} {severity.value}" for severity in reversed(Severity) if counts[severity])
-        none = f"no rule was applied, so no findings; coordinators' lines show {LACKS}" if self._is_history else "no findings"
+        none = f"no rule was applied, so no findings; coordinators' lines show {LINES_LACK}" if self._is_history else "no findings"
         self._console.print(f"{counts.total()} finding{'s' if counts.total() != 1 else ''}: {each}" if each else none)
         return max(counts, key=lambda severity: severity.rank, default=None)
 

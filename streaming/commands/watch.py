@@ -30,6 +30,7 @@ from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.pcap.files import CaptureError, opened
 from streaming.mirror.pcap.packet_socket import ANY, InterfaceGoneError
 from streaming.mirror.pcap.tls.key_log import KeyLogError
+from streaming.not_shown import REQUESTS_LACK
 from streaming.published.page_state import PageState
 from streaming.terminal.keyboard import Keyboard
 from streaming.terminal.live_view import LiveView
@@ -181,9 +182,15 @@ def watch(
             if mirror_to is not None:
                 sinks.append(stack.enter_context(_mirror(mirror_to, command_config, topic, cluster, said)))
             kept = state or _default_state(given[0].strip("-") or "pipe" if given else f"packets-{interface}")
-            _Run(source, said=said, stop=stop, config=configuration, state=kept, sinks=sinks).run(
-                web, metrics, is_screen=not no_screen
-            )
+            _Run(
+                source,
+                said=said,
+                stop=stop,
+                config=configuration,
+                state=kept,
+                sinks=sinks,
+                notes=[REQUESTS_LACK] if request_log else [],
+            ).run(web, metrics, is_screen=not no_screen)
     except InterfaceGoneError as error:
         print_error(f"{error}; 'ip link' lists those there are")
         raise typer.Exit(EXIT_UNUSABLE) from None
@@ -207,8 +214,10 @@ class _Run:
         config: MonitorConfig | None,
         state: Path,
         sinks: Sequence[RecordSink],
+        notes: list[str],
     ) -> None:
         self._source = source
+        self._notes = notes
         self._said = said
         self._stop = stop
         self._config = config
@@ -243,6 +252,7 @@ class _Run:
         self._is_screen = is_screen = is_screen and console.is_terminal and not console.is_dumb_terminal
         with ExitStack() as stack:
             page_state = PageState()
+            page_state.notes = self._notes
             if is_screen or web is not None:
                 shown = handover.feed(outputs.groups, outputs.findings, outputs.events, outputs.status)
                 stack.enter_context(into_state(shown, page_state, outputs, self._fail))

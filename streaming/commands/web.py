@@ -72,7 +72,7 @@ def web(
         guard.check()
         if file is not None:
             state = PageState(clock=None, hide_addresses=hide_addresses, kept=ALL)
-            read_recordings(state, [str(file)], Settings(), ports=port or ())
+            state.notes = read_recordings(state, [str(file)], Settings(), ports=port or ()).summary
             source: nullcontext[None] | TopicsSource = nullcontext()
             frames = None
         else:

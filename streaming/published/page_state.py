@@ -125,6 +125,11 @@ class GroupPast:
         return before.state if before is not None and before.generation == generation else None
 
     @property
+    def is_history(self) -> bool:
+        """Return True if all that is known of it is what its coordinator wrote into a log: no frame, so no rule was applied."""
+        return bool(self.events) and all(event.source for event in self.events)
+
+    @property
     def rebalances(self) -> Iterator[RebalanceFinished]:
         """Those that are over, the newest first."""
         return (event for event in reversed(self.events) if isinstance(event, RebalanceFinished))
@@ -174,6 +179,7 @@ class PageState:
         self.complete = False  #: everything that was there when the page was started has been read
         self.problem: str | None = None  #: why nothing new comes
         self.no_events: str | None = None  #: why there are no events, if so
+        self.notes: list[str] = []  #: what is to be known of the input, a sentence each
         self.unreadable = 0
         self.dropped_groups = 0
         self.dropped_findings = 0

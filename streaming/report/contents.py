@@ -14,7 +14,7 @@ from coordinator_model.advice import Advice, advise
 from coordinator_model.events import MemberServed, RebalanceFinished, SightLost, SightRegained
 from coordinator_model.finding import Severity, iso_utc
 from coordinator_model.wording import counted, plural
-from streaming.mirror.broker_log.history import LACKS
+from streaming.not_shown import not_in_lines
 from streaming.published import sentences
 from streaming.published.records import (
     STALE_S,
@@ -146,11 +146,6 @@ class GroupReport:
     def most_by(self) -> str:
         """Return the cause that cost most; empty if that is not known."""
         return next((cause for cause, lost in self.causes.items() if lost.member_seconds is not None), "")
-
-    @property
-    def is_history(self) -> bool:
-        """Return True if all that is known of it is what its coordinator wrote into a log: no frame, so no rule was applied."""
-        return bool(self.past.events) and all(event.source for event in self.past.events)
 
     @property
     def costliest(self) -> list[Rebalance]:
@@ -293,7 +288,7 @@ def report_of(
         elsewhere,
         [harmless(one.as_json(), hide_addresses=state.hides_addresses) for one in versions],
         list(read),
-        [*_not_seen_of_all(state, from_s, since_s), *_not_seen_of_groups(groups), *_not_in_lines(groups)],
+        [*_not_seen_of_all(state, from_s, since_s), *_not_seen_of_groups(groups), *not_in_lines(group.past for group in groups)],
     )
 
 
@@ -374,17 +369,6 @@ def _not_seen_of_groups(groups: Sequence[GroupReport]) -> list[str]:
     ]
 
 
-def _not_in_lines(groups: Sequence[GroupReport]) -> list[str]:
-    """Return what a coordinator's lines in a log do not show."""
-    known = [group for group in groups if group.is_history]
-    if not known:
-        return []
-    return [
-        f"Of {counted(len(known), 'group')} only what coordinators wrote into the broker's log is known: {LACKS}.",
-        "No rule was applied to them: these lines show neither requests nor answers, so trouble within them gives no finding.",
-    ]
-
-
 def _not_seen_of_all(state: PageState, from_s: float, since_s: float | None) -> list[str]:
     found = []
     if since_s is not None and state.first_s > from_s + STALE_S:
@@ -455,7 +439,7 @@ def _advised(report: Report) -> str:
 def _found(report: Report) -> str:
     found = [*report.findings, *(one for group in report.groups for one in group.findings)]
     if not found:
-        no_rules = bool(report.groups) and all(group.is_history for group in report.groups)
+        no_rules = bool(report.groups) and all(group.past.is_history for group in report.groups)
         return "No rule was applied, so there can be no finding." if no_rules else "There is no finding."
     counts = Counter(one["severity"] for one in found)
     by_severity = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])

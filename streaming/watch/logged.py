@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from streaming.errors import SetupError
 from streaming.mirror.broker_log.follow import FollowedFile, Follower
 from streaming.mirror.broker_log.reader import RequestLogReader
+from streaming.not_shown import REQUESTS_LACK
 from streaming.watch.watch import CAPTURE, Tally
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class RequestLogs:
         try:
             with ExitStack() as stack:
                 follower = Follower([stack.enter_context(closing(FollowedFile(path))) for path in self._paths], reader)
+                self._tell(REQUESTS_LACK)
                 self._tell(f"followed from its end on; what happens is shown {self._held_back_s:,.0f} s later (--hold-back)")
                 while not stop.is_set():
                     if not follower.step():

@@ -9,6 +9,7 @@ from coordinator_model.events import SightLost, SightRegained
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.wording import counted
+from streaming.not_shown import not_in_lines
 from streaming.published import sentences
 from streaming.published.records import STALE_S, Json, is_open, lag_of_rebalance, member_name, moment_of, name_of, seconds
 from streaming.published.wire_text import readable, shown_name
@@ -131,6 +132,7 @@ class Details:
                 "sight": self._render(
                     "_sight.html",
                     state=state,
+                    notes=[*state.notes, *not_in_lines(state.groups.values())],
                     partitions=[
                         _partition(status, state.mirror_ends.get(partition)) for partition, status in sorted(state.status.items())
                     ],

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
 
 SOURCE: Final = "broker log"
-LACKS: Final = "not who rejoined when, who held a rebalance up, what it cost, and which partitions moved"
 LOG_ENDED: Final = "the log ends before"
 NOT_LOGGED: Final = "the log does not say when"
 LOADED: Final = "a coordinator loaded the group"

@@ -29,6 +29,7 @@ from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.pcap.files import CaptureError
 from streaming.mirror.topics import KnownTopics
+from streaming.not_shown import REQUESTS_LACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -394,7 +395,7 @@ class RequestLogReader:
             f"{counted(self.counts['exchanges'], 'request line')} of groups, and {counted(others, 'other')}; connections to "
             f"brokers: {brokers}"
         )
-        yield "a request that waits is in a request log when it is over: what is stuck at the log's end is not seen"
+        yield REQUESTS_LACK
         for what, count in sorted(self.counts.items()):
             if count and what not in ("exchanges", "other requests", "coordinator lines", "lines in a table"):
                 yield f"{count:,} {plural(count, _OF_ONE.get(what, what), what)}"

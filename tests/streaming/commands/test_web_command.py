@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import lzma
 import re
 import signal
 import subprocess
@@ -12,12 +14,17 @@ import requests
 from typer.testing import CliRunner
 
 from streaming.cli import app
+from streaming.not_shown import LINES_LACK, REQUESTS_LACK
 from streaming.published.page_state import PageState
 from streaming.published.swim_lanes import Doing, swim_lanes
 from streaming.published.taking import read_file
 from tests.golden import transcript
+from tests.processes import started
+from tests.streaming.mirror.request_log_lines import BY_BROKERS
 from tests.streaming.web import history
 from tests.streaming.web.conftest import served
+
+WEB = (sys.executable, "-m", "streaming.cli", "web")
 
 
 @pytest.fixture
@@ -77,6 +84,16 @@ def test_a_replay_is_shown_with_what_its_events_tell(tmp_path):
     with served(state) as (address, _):
         for path in ("", f"groups/{past.id}", *(f"findings/{name}" for name in state.findings)):
             assert requests.get(f"{address}/{path}", timeout=10).status_code == 200
+
+
+@pytest.mark.parametrize(("name", "lacks"), [("4.3.log.xz", REQUESTS_LACK), ("coordinators/4.3.log.xz", LINES_LACK)])
+def test_the_page_of_a_log_says_what_such_a_log_cannot_show(tmp_path, name, lacks):
+    log = tmp_path / "server.log"
+    log.write_bytes(lzma.decompress((BY_BROKERS / name).read_bytes()))
+    with started([*WEB, "--file", str(log), "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as process:
+        address = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
+        page = html.unescape(requests.get(f"{address}sight", timeout=10).text)
+    assert lacks in page
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -58,7 +58,7 @@ def test_a_request_log_is_followed_live_across_rotation_and_the_screen_says_how_
     log = tmp_path / "kafka-request.log"
     log.write_bytes(joined("before", 1))
     with Terminal("watch", "--request-log", str(log), "--hold-back", "2", "--state", str(tmp_path / "state")) as terminal:
-        terminal.shows("followed from its end on; what happens is shown 2 s later")
+        terminal.shows("followed from its end on; what happens is shown 2 s later", "no ends of connections")
         with written(log, "payments"):
             lines = terminal.shows("payments", " s late", "request log ")
         assert not any("before" in line for line in lines)
