@@ -78,9 +78,12 @@ class BrokerListeners:
         """Note that a connection stands in a log."""
         address = ends_of(connection).broker
         place = file, address.rpartition(":")[0]
-        first = self._first.get(address) or self._in_file.get(place) or address
-        self._first.setdefault(address, first)
-        self._in_file.setdefault(place, first)
+        known = self._first.get(address)
+        first = self._in_file.setdefault(place, known or address)
+        self._first[address] = first
+        if known not in {None, first}:  # of a further file of the same broker the first line is read before those of the others
+            self._first |= {each: first for each, name in self._first.items() if name == known}
+            self._in_file |= {each: first for each, name in self._in_file.items() if name == known}
 
     def first(self, address: str) -> str:
         """Return the address of the first listener of a broker, by that of any."""
@@ -125,6 +128,11 @@ class LoggedConnection(Conversation):
         self.names: dict[str, None] = {}  #: groups that its requests name, those that are not written yet included
         broker = b"" if first == ends.broker else b" " + first.encode()
         self._held = [record._replace(frame=NO_END + broker) for record in self._held]
+
+    def is_open_at(self, at_us: int) -> None:
+        """Note that it was open at a time; its lines may stand in another order than that of their times."""
+        if at_us < self._held[0].at_us:
+            self._held[0] = self._held[0]._replace(at_us=at_us)
 
     def asked(self, logged: Logged, at_us: int) -> None:
         """The client's next request."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model import events
@@ -25,6 +26,7 @@ LOADED: Final = "a coordinator loaded the group"
 METADATA_UPDATED: Final = "member updated its metadata"
 """A member rejoined with another subscription or other partitions; up to 2.5 a leader that rejoined, too."""
 
+_HELD_AT_LEAST: Final = 100_000  # lines
 _NO_REASON: Final = frozenset({"", "not provided", "null"})
 _NO_INSTANCE: Final = frozenset({"None", "null"})
 _OF_GROUP: Final = frozenset({events.PhaseEnded, events.GroupEmptied, events.SightLost, events.SightRegained})
@@ -70,15 +72,18 @@ class _Group:
 
 
 class CoordinatorHistory:
-    """Makes events of the lines of a log, which are to be taken in the order of time.
+    """Makes events of the lines of logs, in the order of time and of each line once: files may have been put together in another order.
 
     :param happened: called with each event.
     """
 
     def __init__(self, happened: Callable[[events.GroupEvent], None], cluster: str = "") -> None:
-        self.lines = 0
+        self.lines = 0  #: how many were given
         self.groups: dict[str, _Group] = {}
         self.first_us = self.last_us = 0
+        self._told = 0  # how many were
+        self._held: list[tuple[int, int, CoordinatorLine]] = []
+        self._of_one_time: list[CoordinatorLine] = []  # the newest lines
         self._happened = happened
         self._cluster = cluster
         self._takes: dict[str, Callable[[_Group, CoordinatorLine], None]] = {
@@ -105,8 +110,17 @@ class CoordinatorHistory:
         }
 
     def take(self, line: CoordinatorLine) -> None:
-        """Take the next line."""
+        """Take the next line. It is held back for older ones."""
         self.lines += 1
+        heappush(self._held, (line.at_us, self.lines, line))
+        if len(self._held) > _HELD_AT_LEAST:
+            self._tell(heappop(self._held)[-1])
+
+    def _tell(self, line: CoordinatorLine) -> None:
+        if line in self._of_one_time:
+            return
+        self._of_one_time = [one for one in self._of_one_time if one.at_us == line.at_us] + [line]
+        self._told += 1
         self.first_us = self.first_us or line.at_us
         self.last_us = max(self.last_us, line.at_us)
         name = line.group or self._group_of(line.facts["member"])
@@ -117,6 +131,8 @@ class CoordinatorHistory:
 
     def finish(self) -> None:
         """The log has ended."""
+        while self._held:
+            self._tell(heappop(self._held)[-1])
         for name, group in self.groups.items():
             if group.rebalance is not None:
                 self._finished(name, group, self.last_us, LOG_ENDED, took=False)
@@ -301,7 +317,7 @@ class CoordinatorHistory:
         of_member = {} if kind in _OF_GROUP else _member(group, member, line.facts)
         self._happened(
             kind.of(
-                (line.at_us, member or "", self.lines),
+                (line.at_us, member or "", self._told),
                 at_us=line.at_us,
                 cluster=self._cluster,
                 group=line.group,

@@ -22,9 +22,10 @@ from coordinator_model.wording import counted, plural
 from streaming.mirror.broker_log import HELD_BACK_US
 from streaming.mirror.broker_log.connections import BrokerListeners, BrokerRestarts, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
+from streaming.mirror.broker_log.order import oldest_first
 from streaming.mirror.broker_log.request_line import LogEntry, Logged, LoggedTopics, RequestLines, SetBack, Unread
 from streaming.mirror.broker_log.scan import Scanner
-from streaming.mirror.broker_log.times import FileClock
+from streaming.mirror.broker_log.times import CROSSED_US, FileClock
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.pcap.files import CaptureError
@@ -45,13 +46,18 @@ _TICK_US: Final = 1_000_000
 _LONGEST_PAUSE_US: Final = 120_000_000
 """As long a pause of the log is one of the clients; after a longer one that is not known."""
 
+_STEPPED_US: Final = 10_000  # lines of one connection are written in the order of time, unless the clock is set
 _GRACE_US: Final = 1_000_000
 _WITHOUT_REQUEST: Final = "answers to requests that waited when the logger was switched on, which it does not show"
 _SENT_BY_SETTLED: Final = COMMITS | {HEARTBEAT}
 """APIs of requests that a member does not send while a JoinGroup or SyncGroup of it waits."""
 
+_TWICE: Final = "lines that stand there twice, and count once"
+_TOO_LATE: Final = "lines that stand behind far newer ones, and were left out; their groups get a gap: sort the log by time"
+
 _OF_ONE: Final = {
-    "lines that stand in two of the files, and count once": "line that stands in two of the files, and counts once",
+    _TWICE: "line that stands there twice, and counts once",
+    _TOO_LATE: "line that stands behind far newer ones, and was left out; its groups get a gap: sort the log by time",
     "lines of an hour that came twice, since clocks were set back; their order in the file counts": (
         "line of an hour that came twice, since clocks were set back; its order in the file counts"
     ),
@@ -72,6 +78,12 @@ def _of_one(reason: str) -> str:
     verb, _, rest = reason.partition(" ")
     of_one = f"{_VERBS_OF_ONE.get(verb, f'{verb}s')} {rest}"
     return of_one.replace("themselves", "itself").replace("they name", "it names")
+
+
+def _later(entry: LogEntry, by_us: int) -> LogEntry:
+    if isinstance(entry, Logged):
+        return entry._replace(at_us=entry.at_us + by_us, received_us=entry.received_us + by_us)
+    return entry._replace(at_us=entry.at_us + by_us)
 
 
 class RequestLogReader:
@@ -120,47 +132,41 @@ class RequestLogReader:
         # Of each member the exchanges that are not written yet, on whichever connection: when one came, and whether its sender is settled.
         self._of_members: dict[str, list[tuple[int, bool]]] = {}
         self._over_us: dict[str, int] = {}  # by broker, when the newest request was over whose line has a coarse time
+        self._met: set[Logged] = set()  # what is held: the same file may have been given twice, or stand in another
         self._asked = 0  # requests that are written, and whose responses are not
         self._next_tick_us = 0
 
     def read(self, logs: Sequence[Iterator[LogEntry]]) -> None:
         """Read logs to their ends (:meth:`told_in`); several are merged by the times of their lines."""
-        for entry in self._once(merge(*logs, key=lambda entry: entry.at_us)):
+        for entry in merge(*logs, key=lambda entry: entry.at_us):
             self.take(entry)
-
-    def _once(self, lines: Iterator[LogEntry]) -> Iterator[LogEntry]:
-        """Pass on each line once: the same file may have been given twice, under two names."""
-        at_us, met = 0, set[LogEntry]()
-        for entry in lines:
-            if entry.at_us != at_us:
-                at_us = entry.at_us
-                met.clear()
-            if isinstance(entry, Logged):
-                if entry in met:
-                    self.counts["lines that stand in two of the files, and count once"] += 1
-                    continue
-                met.add(entry)
-            yield entry
 
     def entries_in(self, source: Source, damage: Callable[[str], None]) -> Iterator[LogEntry]:
         """Yield the entries of a file, in its order.
 
         :param damage: called with half a sentence that says why reading ended before the file did.
         """
-        scanner, clock = Scanner(self.counts), FileClock()
-        try:
-            while data := source.more():
-                yield from self.entries_of(scanner.feed(data), clock)
-        except CaptureError as error:
-            damage(str(error))
-        yield from self.entries_of(scanner.finish(), clock)
+        return self._timed(oldest_first(self._read(self._lines_in(source, damage))), FileClock())
 
     def entries_of(self, lines: Iterable[bytes], clock: FileClock) -> Iterator[LogEntry]:
-        """Yield the entries in lines of a file that may be request lines."""
-        for line in lines:
-            entry = self.lines.read(line)
-            if entry is None:
-                continue
+        """Yield the entries in further lines of a file that may be request lines."""
+        return self._timed(self._read(lines), clock)
+
+    def _lines_in(self, source: Source, damage: Callable[[str], None]) -> Iterator[bytes]:
+        scanner = Scanner(self.counts)
+        try:
+            while data := source.more():
+                yield from scanner.feed(data)
+        except CaptureError as error:
+            damage(str(error))
+        yield from scanner.finish()
+
+    def _read(self, lines: Iterable[bytes]) -> Iterator[LogEntry]:
+        return (entry for line in lines if (entry := self.lines.read(line)) is not None)
+
+    def _timed(self, entries: Iterable[LogEntry], clock: FileClock) -> Iterator[LogEntry]:
+        """Yield the entries of a file with the times that its clock had."""
+        for entry in entries:
             if isinstance(entry, Logged) and entry.connection not in self._connections:
                 self._listeners.note(entry.connection, clock)
             before = clock.set_back
@@ -169,10 +175,7 @@ class RequestLogReader:
                 yield SetBack(entry.at_us + late_us)
             if late_us:
                 self.counts["lines of an hour that came twice, since clocks were set back; their order in the file counts"] += 1
-                entry = entry._replace(at_us=entry.at_us + late_us)
-                if isinstance(entry, Logged):
-                    entry = entry._replace(received_us=entry.received_us + late_us)
-            yield entry
+            yield _later(entry, late_us) if late_us else entry
 
     def take(self, entry: LogEntry) -> None:
         """Take the next line of the log."""
@@ -203,10 +206,19 @@ class RequestLogReader:
     # --- holding back --------------------------------------------------------------------------------------------------
 
     def _hold(self, logged: Logged) -> None:
-        self.counts["exchanges"] += 1
+        if logged in self._met:
+            self.counts[_TWICE] += 1
+            return
         connection = self._connection(logged)
         received_us, over_us = self._times_of(logged, connection)
+        if over_us < self.now_us - CROSSED_US:
+            self.counts[_TOO_LATE] += 1
+            connection.not_seen(logged.groups, Loss(records=1, bytes=len(logged.request), from_us=self.now_us, to_us=self.now_us))
+            return
+        self._met.add(logged)
+        self.counts["exchanges"] += 1
         connection.over_us = over_us
+        connection.is_open_at(received_us)
         self.newest_us = max(self.newest_us, over_us)
         connection.names.update(dict.fromkeys(logged.groups))
         if not logged.request:
@@ -227,7 +239,8 @@ class RequestLogReader:
         """Return when a request was received, and when it was over.
 
         A broker reads the next request of a connection when it has answered this one. Lines of one whole second are in the order in which
-        it answered: each is over as early as those before it allow.
+        it answered: each is over as early as those before it allow. A line that is older than the one before was moved from elsewhere, as
+        where rotated files were put together.
         """
         broker, at_us, received_us = connection.ends.broker, logged.at_us, logged.received_us
         if logged.step_us:
@@ -235,7 +248,8 @@ class RequestLogReader:
             late_us = min(max(proven_us - at_us, 0), logged.step_us - 1)
             at_us, received_us = at_us + late_us, received_us + late_us
             self._over_us[broker] = at_us
-        received_us = max(received_us, connection.over_us)
+        if connection.over_us - at_us < _STEPPED_US:
+            received_us = max(received_us, connection.over_us)
         return received_us, max(at_us, received_us)
 
     def _hold_topics(self, entry: LoggedTopics) -> None:
@@ -320,6 +334,7 @@ class RequestLogReader:
                 del self._of_members[logged.member]
             connection.asked(logged, at_us)
             return
+        self._met.discard(logged)
         if not logged.request:
             connection.answered_alone(logged, at_us)
         else:

@@ -55,31 +55,33 @@ def time_of(fields: dict[str, Any]) -> LogTime | None:
 class FileClock:
     """The times of one file's lines, in whose order they were written: in the night in which clocks are set back an hour comes twice.
 
-    A pattern without a zone does not distinguish the two. Where times go back by about an hour, the second one has begun.
+    A pattern without a zone does not distinguish the two. Where times go back by about an hour at once, the second one has begun.
     """
 
     def __init__(self) -> None:
         self.set_back = 0  #: how often clocks were set back so far
-        self._newest_us = 0
+        self._newest_us = self._before_us = 0  # of all lines; of the line before
         self._first_ended_us = 0  # the newest time of the hour that comes again; 0 if none did
         self._again_us = 0  # when it began to come again, by the time that a line says
 
     def late_us(self, at_us: int) -> int:
         """Return by how much a line is later than it says: 0, but for lines of an hour that comes again."""
-        comes_again = self._again_us <= at_us + _CROSSED_US and at_us <= self._first_ended_us
-        if not comes_again and _SET_BACK_US // 2 < self._newest_us - at_us <= _SET_BACK_US + _CROSSED_US:
+        comes_again = self._again_us <= at_us + CROSSED_US and at_us <= self._first_ended_us
+        at_once = self._newest_us - self._before_us < CROSSED_US  # else older lines were put behind
+        if not comes_again and at_once and _SET_BACK_US // 2 < self._newest_us - at_us <= _SET_BACK_US + CROSSED_US:
             self._first_ended_us, self._again_us, comes_again = self._newest_us, at_us, True
             self.set_back += 1
         begun_us = self._newest_us - _SET_BACK_US - self._again_us
-        if begun_us < _CROSSED_US and at_us > self._first_ended_us - _CROSSED_US:
+        if begun_us < CROSSED_US and at_us > self._first_ended_us - CROSSED_US:
             comes_again = False  # a line of the first hour that was written late
         late_us = _SET_BACK_US if comes_again else 0
-        self._newest_us = max(self._newest_us, at_us + late_us)
+        self._before_us = at_us + late_us
+        self._newest_us = max(self._newest_us, self._before_us)
         return late_us
 
 
 _SET_BACK_US: Final = 3_600_000_000
-_CROSSED_US: Final = 10_000_000  # lines of several threads may stand in another order than that of their times
+CROSSED_US: Final = 10_000_000  # lines of several threads may stand in another order than that of their times
 
 _LATEST_US: Final = 253_402_300_800_000_000  # the year 10,000
 

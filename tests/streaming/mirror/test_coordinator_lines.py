@@ -561,6 +561,29 @@ class TestCommand:
             story(log[at : at + 3_000])
 
 
+class TestOrder:
+    """Of the same lines in another order, or given twice, the same events come."""
+
+    def told(self, *logs: list[bytes]) -> list[GroupEvent]:
+        found: list[GroupEvent] = []
+        story = CoordinatorHistory(found.append, "c")
+        reader = RequestLogReader(lambda _: None, story=story)
+        reader.read([reader.entries_in(opened(io.BytesIO(b"".join(log))), pytest.fail) for log in logs])
+        story.finish()
+        return found
+
+    @pytest.mark.parametrize("path", sorted(SAID.glob("*.log.xz")), ids=lambda path: path.name.removesuffix(".log.xz"))
+    def test_the_newest_first_put_together_the_wrong_way_round_or_twice(self, path):
+        log = lzma.decompress(path.read_bytes()).splitlines(keepends=True)
+        half = next(
+            at for at in range(len(log) // 2, len(log)) if log[at][:24] != log[at - 1][:24]
+        )  # a file ends between two times
+        in_order = self.told(log)
+        assert len(in_order) > 5
+        for others in ([log[::-1]], [log[half:] + log[:half]], [log + log], [log, log], [log[half:], log[: half + 5]]):
+            assert self.told(*others) == in_order
+
+
 class TestCutLines:
     """A line that is cut says nothing of a group, and is counted: the others of the log end with the name of their logger."""
 

@@ -609,7 +609,7 @@ class TestCollectors:
     @pytest.mark.parametrize("runtime", ["CRI", "Docker"])
     def test_the_parts_of_a_line_are_joined(self, runtime, size):
         """Whatever the portions in which the file is read."""
-        whole = [heartbeat(250 * number).decode() for number in range(3)]
+        whole = [heartbeat(250 * number, correlation_id=number).decode() for number in range(3)]
         parts = [line[at : at + 150] for line in whole for at in range(0, len(line), 150)]
         if runtime == "CRI":
             at = "2023-11-14T22:13:20.250123456Z stdout"
@@ -657,10 +657,3 @@ class TestClocks:
     def test_lines_in_another_order_than_their_times_are_no_second_hour(self):
         found = Read(heartbeat(10_000) + heartbeat(0) + heartbeat(1_000_000) + heartbeat(20_000))
         assert [sentence for sentence in found.reader.notes() if "came twice" in sentence] == []
-
-
-def test_a_log_that_is_given_twice_counts_once():
-    log = (BY_BROKERS / "4.3.log.xz").read_bytes()
-    once, twice = Read(log), Read(log, log)
-    assert twice.all == once.all
-    assert twice.reader.counts["lines that stand in two of the files, and count once"] == once.reader.counts["exchanges"]
