@@ -297,7 +297,7 @@ def R_16(group: EpochGroupData, rose: EpochRose) -> Breach | None:
     lasts_us = rose.bump.at_us - rose.since_us
     if lasts_us < _STORM_US:
         return None
-    newest = "" if rose.bump.member_id is None else f", last by member {rose.bump.member_id}"
+    newest = "" if rose.bump.member_id is None else f", last by {_named(group, rose.bump.member_id)}"
     why = ", ".join(f"{cause} {times} {plural(times, 'time')}" for cause, times in rose.causes) + newest
     blame, action = _who_raises(group, rose)
     if blame is BROKER:
@@ -312,6 +312,12 @@ def R_16(group: EpochGroupData, rose: EpochRose) -> Breach | None:
         blame=blame,
         action=action,
     )
+
+
+def _named(group: EpochGroupData, member_id: str) -> str:
+    """Return a member with its client, if that is known."""
+    member = group.members.get(member_id)
+    return f"member {member_id}" if member is None else who(member)
 
 
 def _who_raises(group: EpochGroupData, rose: EpochRose) -> tuple[Blame | None, str | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from coordinator_model import wire
@@ -110,6 +112,7 @@ def test_R_16_blames_clients_that_join_again_and_again() -> None:
     finding = share_storm(joins=True)
     assert finding.blame is Blame.CLIENT
     assert "joined 6" in finding.summary
+    assert re.search(r", last by member \S+ \(client \S+ at ", finding.summary), finding.summary
     assert "members that join and leave" in finding.action
 
 
