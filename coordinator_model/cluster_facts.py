@@ -16,7 +16,7 @@ from coordinator_model.releases import Release, first_release, new_in
 from coordinator_model.stored import Stored
 from coordinator_model.wire import DecodeError, decode
 from coordinator_model.wire.constants import API_VERSIONS
-from coordinator_model.wire.record import NO_END, MirrorRecord, Unreached
+from coordinator_model.wire.record import NO_END, NO_RIGHT, MirrorRecord, Unreached
 
 OLDEST: Final[Release] = (4, 0)
 """The first release with groups whose members have epochs."""
@@ -150,6 +150,7 @@ class ClusterFacts(Stored):
     step_us: int = 0  #: how coarse the times of the partition's records are; the coarsest counts
     _first: dict[tuple[str, str], str] = {}  #: (cluster, address) → that of the broker's first listener, if ends are not captured
     _answered_us: dict[tuple[str, str], int] = {}  #: (cluster, such a first listener) → last answer of its broker
+    _denied: dict[tuple[str, str | None, str], tuple[str, ...]] = {}  #: by cluster and client, as what is missing
 
     def connections_failed(self, record: MirrorRecord, failed: Unreached) -> None:
         """Take over that connections to a broker's address failed since the last such record of that host."""
@@ -212,6 +213,8 @@ class ClusterFacts(Stored):
     def learn_partitions(self, cluster: str, counts: Mapping[str, int], at_us: int) -> None:
         """Take over how many partitions topics have; beyond a number of topics the oldest are dropped."""
         for topic, count in counts.items():
+            if count == NO_RIGHT:
+                continue
             known = self._partitions.pop((cluster, topic), None)
             since_us = at_us if known is None or known.partitions != count else known.since_us
             self._partitions[cluster, topic] = PartitionCount(count, since_us)
@@ -227,18 +230,25 @@ class ClusterFacts(Stored):
         return known is not None and not known.partitions
 
     def asked_in_vain(self, record: MirrorRecord, counts: Mapping[str, int]) -> None:
-        """Take over which topics a client asked for that do not exist."""
-        missing = [topic for topic, count in counts.items() if not count]
-        if missing and record.client_address:
+        """Take over which topics a client asked for that do not exist, or of which it has no right to know."""
+        if record.client_address:
             client = record.cluster, record.client_id, host_of(record.client_address)
-            known = self._missing.pop(client, ())
-            self._missing[client] = tuple(dict.fromkeys((*known, *missing)))[-MISSING_KEPT:]
-            _limit(self._missing, CLIENTS_KEPT)
+            for kept, why in ((self._missing, 0), (self._denied, NO_RIGHT)):
+                if found := [topic for topic, count in counts.items() if count == why]:
+                    known = kept.pop(client, ())
+                    kept[client] = tuple(dict.fromkeys((*known, *found)))[-MISSING_KEPT:]
+                    _limit(kept, CLIENTS_KEPT)
+            if client in self._denied:
+                self._denied[client] = tuple(topic for topic in self._denied[client] if counts.get(topic, NO_RIGHT) == NO_RIGHT)
 
     def missing_topics(self, cluster: str, client: tuple[str | None, str]) -> list[str]:
         """Return the topics that a client, by id and host, asked for and that do not exist."""
         counts = {topic: self.partition_count(cluster, topic) for topic in self._missing.get((cluster, *client), ())}
         return [topic for topic, count in counts.items() if count is not None and not count.partitions]
+
+    def denied_topics(self, cluster: str, client: tuple[str | None, str]) -> tuple[str, ...]:
+        """Return the topics that a client, by id and host, asked for and has no right to know."""
+        return self._denied.get((cluster, *client), ())
 
     def topic_name(self, cluster: str, topic_id: str) -> str | None:
         """Return the name of a topic, None if it is not known."""

@@ -100,6 +100,7 @@ def _connections(failed: FailedConnections | None) -> str:
     return f" {' and '.join(words)} there since {clock(failed.first_us)}."
 
 
+_GRANT_RIGHT: Final = "Grant the client's principal the right to describe and to read the topic: kafka-acls.sh --consumer --topic."
 _MEND_NAME: Final = "Mend the name that the client subscribes to, or create the topic."
 
 
@@ -108,7 +109,7 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client looked for the group's coordinator, found it, and has not asked to join. If it is to consume, it reads nothing.
 
     Condition: FindCoordinator named a client the coordinator, and for a minute it has sent nothing else of this group, while its
-        connection is open. A warning where Metadata answers say that a topic for which it asks does not exist.
+        connection is open. A warning where Metadata answers say that a topic for which it asks does not exist, or is not for it.
     Expected: A request to join within a second.
     Action: Look whether the topic that it subscribes to exists, and whether its pattern matches one: several libraries do not join
         before. Look whether the client reaches the address named.
@@ -119,10 +120,10 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         if client.actor.connection not in group.connections:
             continue
 
-        missing = group.facts.missing_topics(group.cluster, client.actor.named)
+        why = _no_topic(group, client)
 
-        def describe(subject: str = subject, client: Arrival = client, missing: list[str] = missing) -> Breach:
-            asks = f" It asks for {some(missing, _NAMED, ' and ')}, which the brokers do not have." if missing else ""
+        def describe(subject: str = subject, client: Arrival = client, why: tuple[str, str] | None = why) -> Breach:
+            asks, action = why or ("", None)
             return Breach(
                 subject,
                 f"{begin(the_client(client.actor))} was named the coordinator {client.address} of group {group.name} at "
@@ -131,11 +132,21 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
                 "no request of this client in the group but FindCoordinator",
                 captured(client.frame),
                 actor=client.actor,
-                action=_MEND_NAME if missing else None,
-                certainty=CONFIRMED if missing else None,
+                action=action,
+                certainty=CONFIRMED if why else None,
             )
 
-        yield Due(client.since_us + _NEVER_JOINS_US, subject, WARNING if missing else INFO, describe)
+        yield Due(client.since_us + _NEVER_JOINS_US, subject, WARNING if why else INFO, describe)
+
+
+def _no_topic(group: ClassicGroup | EpochGroupData, client: Arrival) -> tuple[str, str] | None:
+    """Return which topics Metadata answers did not give a client, and what to do, as sentences; None if they show nothing."""
+    if missing := group.facts.missing_topics(group.cluster, client.actor.named):
+        return f" It asks for {some(missing, _NAMED, ' and ')}, which the brokers do not have.", _MEND_NAME
+    if denied := group.facts.denied_topics(group.cluster, client.actor.named):
+        named = some(denied, _NAMED, " and ")
+        return f" It asks for {named}, and has no right to it: Metadata was answered TOPIC_AUTHORIZATION_FAILED.", _GRANT_RIGHT
+    return None
 
 
 # ---------------------------------------------------------------------------------------------------- its partitions

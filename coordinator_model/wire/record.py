@@ -50,6 +50,9 @@ class Kind(StrEnum):
         return cls.OTHER
 
 
+NO_RIGHT: Final = -1
+"""Number of partitions of a topic that a client asked for and has no right to know."""
+
 NO_END: Final = b"no end"
 """The frame of an OPEN record of an input that does not see when a connection ends."""
 
@@ -273,7 +276,10 @@ _BAD_BYTES: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Ty
 
 
 def pack_topics(facts: Mapping[str, str | int]) -> bytes:
-    """Return the value of a ``topics`` record: topic id → name, and name → number of partitions, 0 of a topic that is no more."""
+    """Return the value of a ``topics`` record: topic id → name, and name → number of partitions.
+
+    That is 0 of a topic that is no more, and :data:`NO_RIGHT` of one that is not for the client.
+    """
     return _encode(dict(facts))
 
 
@@ -289,7 +295,7 @@ def unpack_topics(value: bytes) -> tuple[dict[str, str], dict[str, int]]:
     for key, fact in _read_map(value).items():
         if isinstance(key, str) and isinstance(fact, str):
             names[key] = fact
-        elif isinstance(key, str) and type(fact) is int and fact >= 0:
+        elif isinstance(key, str) and type(fact) is int and fact >= NO_RIGHT:
             partitions[key] = fact
     return names, partitions
 
@@ -299,7 +305,7 @@ def topics(
 ) -> MirrorRecord:
     """Return the record of facts about topics, to be written to every partition.
 
-    :param client: id and address of the client that asked; a topic that does not exist is news for each.
+    :param client: id and address of the client that asked; a topic that does not exist, or is not for it, is news for each.
     """
     client_id, address = client
     return MirrorRecord(

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
+from coordinator_model.wire.record import NO_RIGHT
 from streaming.mirror.answer_fields import AnswerFields
 
 METADATA: Final = 3
@@ -26,6 +27,7 @@ _SEEN_AT_MOST: Final = 1_024
 _NO_ID: Final = bytes(16)
 _NO_ERROR: Final = 0
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+_TOPIC_AUTHORIZATION_FAILED: Final = 29
 
 
 class Topic(NamedTuple):
@@ -33,7 +35,7 @@ class Topic(NamedTuple):
 
     name: str
     id: str  #: as Kafka writes it; "" before version 10
-    partitions: int  #: 0 if the broker says that there is no such topic
+    partitions: int  #: 0 if the broker says that there is no such topic, NO_RIGHT if that the client may not know of it
 
 
 Client = tuple[str | None, str]
@@ -47,13 +49,13 @@ class KnownTopics:
         self.clusters: set[str] = set()  #: ids that responses name; more than one if brokers of several are taken for one cluster's
         self._names: dict[str, str] = {}
         self._partitions: dict[str, tuple[str, int]] = {}  # name → id, number of partitions
-        self._seen: dict[int, tuple[str, ...]] = {}  # checksum of a response → topics that do not exist
-        self._missed: dict[tuple[Client, str], None] = {}  # client, and a topic that it asked for in vain
+        self._seen: dict[int, dict[str, int]] = {}  # checksum of a response → topics that do not exist, or are not for the client
+        self._missed: dict[tuple[Client, str, int], None] = {}  # client, and a topic that it asked for in vain
 
     def read(self, frame: bytes, api_version: int, client: Client = (None, "")) -> dict[str, str | int]:
         """Return what a Metadata response, with its header, says that was not known yet: see :meth:`learn`.
 
-        That a topic does not exist is news for each client that asks for it.
+        That a topic does not exist, or is not for a client to know, is news for each client that asks for it.
         """
         checksum = crc32(frame[4:])
         news: dict[str, str | int] = {}
@@ -67,12 +69,16 @@ class KnownTopics:
             if cluster := fields.get("cluster_id"):
                 self.clusters.add(cluster)
             news = self.learn(found)
-            missing = self._seen[checksum] = tuple(topic.name for topic in found if not topic.partitions)
+            for topic in found:
+                if topic.partitions > 0 and (client, topic.name, NO_RIGHT) in self._missed:
+                    del self._missed[client, topic.name, NO_RIGHT]
+                    news[topic.name] = topic.partitions
+            missing = self._seen[checksum] = {topic.name: topic.partitions for topic in found if topic.partitions <= 0}
             _limit(self._seen, _SEEN_AT_MOST)
-        for name in missing:
-            if (client, name) not in self._missed:
-                self._missed[client, name] = None
-                news[name] = 0
+        for name, why in missing.items():
+            if (client, name, why) not in self._missed:
+                self._missed[client, name, why] = None
+                news[name] = why
         _limit(self._missed, _SEEN_AT_MOST)
         return news
 
@@ -83,6 +89,8 @@ class KnownTopics:
         """
         news: dict[str, str | int] = {}
         for topic in topics:
+            if topic.partitions == NO_RIGHT:
+                continue  # it is so for one client
             if topic.id and self._names.get(topic.id) != topic.name:
                 news[topic.id] = self._names[topic.id] = topic.name
             known_id, known = self._partitions.get(topic.name, ("", 0))
@@ -101,9 +109,11 @@ def _limit(kept: dict[Any, Any], most: int) -> None:
 
 
 def topic_of(error_code: int, name: str, id_: str, partitions: int) -> Topic | None:
-    """Return the topic of an entry in a Metadata response, None if the entry neither describes one nor says that there is none."""
+    """Return the topic of an entry in a Metadata response, None if the entry neither describes one nor says why it does not."""
     is_described = error_code == _NO_ERROR and partitions > 0
     is_missing = error_code == _UNKNOWN_TOPIC_OR_PARTITION
+    if name and error_code == _TOPIC_AUTHORIZATION_FAILED:
+        return Topic(name, "", NO_RIGHT)
     return Topic(name, id_, partitions) if name and (is_described or is_missing) else None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
-from coordinator_model.wire.record import Unreached, topics, unreached
+from coordinator_model.wire.record import NO_RIGHT, Unreached, topics, unreached
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation, assignment
 from tests.coordinator_model.epoch_groups import alone
@@ -244,9 +244,9 @@ def test_M_16_notes_a_client_that_finds_its_coordinator_and_never_asks_to_join(t
     assert talk.the("M-16").status is Status.RESOLVED
 
 
-def asks_in_vain(talk: Conversation, client: Client, topic: str) -> None:
-    """Feed what a Metadata response says to a client that asks for a topic which does not exist."""
-    record = topics(talk.now_us, {topic: 0}, cluster="c1", client=(client.name, client.host))._replace(
+def asks_in_vain(talk: Conversation, client: Client, topic: str, partitions: int = 0) -> None:
+    """Feed what a Metadata response says to a client that asks for a topic which does not exist, or is not for it."""
+    record = topics(talk.now_us, {topic: partitions}, cluster="c1", client=(client.name, client.host))._replace(
         partition=0, offset=talk.offset
     )
     talk.offset += 1
@@ -264,6 +264,29 @@ def test_M_16_warns_of_a_client_whose_topic_does_not_exist(talk: Conversation) -
     assert finding.severity is Severity.WARNING
     assert "It asks for ordres, which the brokers do not have." in finding.summary
     assert finding.action.startswith("Mend the name")
+
+
+def test_M_16_warns_of_a_client_that_has_no_right_to_its_topic(talk: Conversation) -> None:
+    c = talk.client("denied")
+    talk.topics(orders=3)
+    talk.find_coordinator(c)
+    asks_in_vain(talk, c, "orders", NO_RIGHT)
+    talk.wait(61_000)
+    finding = talk.the("M-16")
+    assert finding.severity is Severity.WARNING
+    assert "It asks for orders, and has no right to it: Metadata was answered TOPIC_AUTHORIZATION_FAILED." in finding.summary
+    assert finding.action.startswith("Grant the client's principal")
+    assert talk.model.groups.opened(("c1", "g"))[0].facts.partition_count("c1", "orders").partitions == 3
+
+
+def test_M_16_blames_no_right_that_a_client_got_meanwhile_or_that_another_lacks(talk: Conversation) -> None:
+    c, d = talk.client("denied"), talk.client("other")
+    talk.find_coordinator(c)
+    asks_in_vain(talk, c, "orders", NO_RIGHT)
+    asks_in_vain(talk, c, "orders", 3)
+    asks_in_vain(talk, d, "orders", NO_RIGHT)
+    talk.wait(61_000)
+    assert talk.the("M-16").severity is Severity.INFO
 
 
 def test_M_16_notes_it_only_where_the_topic_was_made_meanwhile(talk: Conversation) -> None:

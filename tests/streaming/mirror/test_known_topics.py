@@ -8,7 +8,7 @@ import uuid
 import pytest
 from kafka.protocol.metadata import MetadataResponse
 
-from coordinator_model.wire.record import Kind, MirrorRecord, unpack_topics
+from coordinator_model.wire.record import NO_RIGHT, Kind, MirrorRecord, unpack_topics
 from streaming.mirror.anonymised import Anonymiser
 from streaming.mirror.answer_fields import AnswerFields
 from streaming.mirror.topics import READ_AT_MOST, KnownTopics, Topic, topics_in
@@ -79,9 +79,9 @@ def test_topics_of_a_response_are_read_in_all_versions(version):
 
 @pytest.mark.parametrize(
     ("error_code", "found"),
-    [(UNKNOWN_TOPIC, [Topic("gone", "", 0)]), (LEADER_NOT_AVAILABLE, []), (NOT_AUTHORIZED, [])],
+    [(UNKNOWN_TOPIC, [Topic("gone", "", 0)]), (LEADER_NOT_AVAILABLE, []), (NOT_AUTHORIZED, [Topic("gone", "", NO_RIGHT)])],
 )
-def test_an_entry_with_an_error_tells_at_most_that_there_is_no_such_topic(error_code, found):
+def test_an_entry_with_an_error_tells_at_most_that_there_is_no_such_topic_or_no_right_to_it(error_code, found):
     assert topics_of(metadata([(NO_ID, "gone")], partitions=0, error_code=error_code), 12) == found
 
 
@@ -97,6 +97,16 @@ def test_each_fact_is_written_once_to_every_partition_and_nothing_else_is():
     assert [(one.group, one.kind, one.cluster, one.api_key) for one in talk.records] == [(None, Kind.TOPICS, "c1", -1)] * 2
     assert talk.records[0].at_us == 1_002
     assert b"kafka-1" not in b"".join(record.frame for record in talk.records)
+
+
+def test_that_a_client_has_no_right_to_a_topic_is_news_of_that_client_until_it_gets_it():
+    known = KnownTopics()
+    denied = metadata([(NO_ID, "secret")], partitions=0, error_code=NOT_AUTHORIZED)
+    a, b = ("a", "10.0.0.1"), ("b", "10.0.0.2")
+    assert known.read(metadata([(ORDERS, "secret")]), 12, b) == {as_kafka_writes(ORDERS): "secret", "secret": 3}
+    assert [known.read(denied, 12, client) for client in (a, a)] == [{"secret": NO_RIGHT}, {}]
+    assert known.read(metadata([(ORDERS, "secret"), (PAYMENTS, "payments")]), 12, a)["secret"] == 3
+    assert known.read(denied, 12, a) == {"secret": NO_RIGHT}
 
 
 def test_a_topic_that_is_made_again_has_another_id():
