@@ -19,7 +19,7 @@ from coordinator_model.groups.epochs.sessions import died_us as died_us_of
 from coordinator_model.groups.epochs.sessions import looks_for_coordinator
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import TOGETHER_US, Member, Removed
-from coordinator_model.groups.usual import ADOPTED_US, Gone
+from coordinator_model.groups.usual import ADOPTED_US, HELD_KEPT, Gone
 from coordinator_model.rules.base import Breach, Due, timer_rule, whom
 from coordinator_model.rules.departures import closes_without_leaving
 from coordinator_model.rules.sessions import dead_since
@@ -131,17 +131,19 @@ def _went(group: GroupModel[Any], gone: Gone) -> _Way:
 def _what_became(group: GroupModel[Any], missing: Sequence[Gone]) -> str:
     """Return what the missing members held and who holds it now, as sentences; empty if it is not known."""
     held = {(topic, number) for gone in missing for topic, numbers in (gone.held or {}).items() for number in numbers}
-    count = sum(gone.held_count for gone in missing)
+    count = max(len(held), *(gone.held_count for gone in missing))  # who goes later may have taken over what another held
     if not count:
         return ""
+    at_least = "at least " if len(missing) > 1 and any(gone.held_count > HELD_KEPT for gone in missing) else ""
+    what = f"{at_least}{counted(count, 'partition')}"
     names = some([f"{topic}-{number}" for topic, number in sorted(held)], _NAMED)
     pronoun = "It" if len(missing) == 1 else "They"
     known = group.holders_of(held)
     if known is None:
-        return f" {pronoun} held {counted(count, 'partition')} ({names})."
+        return f" {pronoun} held {what} ({names})."
     holders = [holder for holder in known if holder not in {gone.member_id for gone in missing}]
     by = f"now read by {some(holders, _NAMED)}" if holders else "read by nobody"
-    return f" {pronoun} held {counted(count, 'partition')} ({names}), {by}."
+    return f" {pronoun} held {what} ({names}), {by}."
 
 
 def _died(group: ClassicGroupModel | EpochGroup) -> list[Gone]:

@@ -368,3 +368,23 @@ def test_T_13_says_who_has_the_partitions_of_a_member_with_an_epoch_that_fell_si
     assert "its connection is open, and nothing comes from it" in finding.summary
     assert "It held 1 partition (foo-1), now read by a-id." in finding.summary
     assert "librdkafka" in finding.action
+
+
+def test_T_13_counts_once_what_one_member_took_over_from_another_before_it_went() -> None:
+    """It was the sum of what each had held when it went: 3 partitions of a topic that has 2."""
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    for client in (a, b):
+        talk.open(client)
+    talk.joins(a, 1, foo(0, 1))
+    talk.joins(b, 2)
+    talk.beats(a, 1, foo(0))
+    talk.beats(a, 2, owned=foo(0))
+    talk.beats(b, 2, foo(1))
+    talk.live([a, b], 70)
+    talk.leaves(b)
+    talk.beats(a, 3, foo(0, 1))
+    talk.live([a], 10)
+    talk.leaves(a)
+    talk.wait(65_000)
+    assert "They held 2 partitions (foo-0, foo-1), read by nobody." in missing(talk)[-1].summary
