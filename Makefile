@@ -98,6 +98,10 @@ lab: setup ## Real brokers, real clients, chaos and lies for ten minutes (ARGS="
 hour: setup ## An hour of an operator's life in eleven minutes: what a webhook is sent while groups and the monitor's surroundings break
 	@$(BIN)/python -m tests.real.hour $(ARGS)
 
+.PHONY: everyday
+everyday: setup ## What keeps groups from consuming in an ordinary week, caused with three clients, and how soon it is said (ARGS="--only killed")
+	@$(BIN)/python -m tests.real.everyday $(ARGS)
+
 .PHONY: three-inputs
 three-inputs: setup ## One run of the laboratory by tap, as packets and in the broker's log, compared
 	@$(BIN)/python -m pytest -m lab tests/real/test_three_inputs.py $(ARGS)

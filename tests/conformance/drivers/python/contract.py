@@ -29,7 +29,7 @@ class Settings:
     client_id: str
     topics: list[str]
     assignor: str  #: range, roundrobin or cooperative-sticky
-    commits: str  #: auto (the library's own), or sync, async, transaction once a second
+    commits: str  #: auto (the library's own), never, or sync, async, transaction once a second
     instance_id: str | None
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -88,7 +88,7 @@ def run(driver: Driver) -> None:
             match order["do"]:
                 case "poll":
                     driver.poll(POLL_S)
-                    if how != "auto" and time.monotonic() - committed >= COMMIT_S:
+                    if how not in ("auto", "never") and time.monotonic() - committed >= COMMIT_S:
                         committed = time.monotonic()
                         driver.commit(how)
                 case "join":

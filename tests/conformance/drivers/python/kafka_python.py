@@ -50,7 +50,10 @@ class KafkaPython:
             self._consumer.topics()  # see kafka_python_consumer in tests/real/harness.py
 
     def subscribe(self, topics: list[str]) -> None:
-        self._consumer.subscribe(topics, listener=Listener())
+        if topics[0].startswith("^"):
+            self._consumer.subscribe(pattern=topics[0], listener=Listener())
+        else:
+            self._consumer.subscribe(topics, listener=Listener())
 
     def poll(self, seconds: float) -> None:
         self._consumer.poll(timeout_ms=int(seconds * 1000), max_records=100)

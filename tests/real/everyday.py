@@ -1,0 +1,496 @@
+"""What keeps groups from consuming in an ordinary week, caused on a running broker, and what ``watch`` says of each, after how many seconds.
+
+    python -m tests.real.everyday                   # make everyday
+    python -m tests.real.everyday --only killed frozen --library kafka-python --folder runs/everyday
+
+One broker, ``watch`` on its packets, which needs root or cap_net_raw, and for each trouble and library a group of its own with the trouble's name. The troubles of one library
+run side by side, one library after the other. The table says which finding told each, after how long, and in which words; below it stands
+what else was said at warning or above of these groups.
+
+The exit status is 0 if each trouble was told with its cause, its client and that client's address.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, ResourceType
+
+from coordinator_model.events import PARTITIONS_ADDED, SUBSCRIPTION_CHANGED
+from streaming.demo.broker import HOST, Broker, free_port
+from streaming.demo.scenarios import PROPERTIES
+from tests.conformance.driver import Driver
+from tests.conformance.libraries import LIBRARIES, Library
+from tests.real.secured import Administrator
+from tests.real.watching import Watching, watching
+
+NAMES: Final = ("confluent-kafka", "confluent-kafka-consumer", "kafka-python")
+SESSION_MS: Final = 10_000
+POLL_MS: Final = 15_000  #: how long a client may not poll
+USUAL_S: Final = 75.0  #: a number of members is usual after a minute
+RETENTION_S: Final = 60
+START_S: Final = 5.0  #: watch reads packets by then
+LONG_S: Final = 300.0  #: what lasts longer runs beside all libraries
+LOST: Final = "LOST"
+"""A listener that advertises an address at which nobody listens."""
+BROKER: Final[dict[str, str | int]] = {
+    **PROPERTIES,
+    "group.consumer.session.timeout.ms": SESSION_MS,
+    "group.consumer.min.session.timeout.ms": SESSION_MS,
+    "group.consumer.heartbeat.interval.ms": 3_000,
+    "group.consumer.min.heartbeat.interval.ms": 3_000,
+    "offsets.retention.minutes": RETENTION_S // 60,
+    "offsets.retention.check.interval.ms": 5_000,
+}
+
+
+class Told(NamedTuple):
+    """A finding, or a rebalance with its cause, when ``watch`` printed it."""
+
+    at_s: float
+    record: dict[str, Any]
+
+    @property
+    def what(self) -> str:
+        """The rule, or the cause of the rebalance."""
+        return str(self.record["rule"] if self.is_finding else self.record["cause"])
+
+    @property
+    def is_finding(self) -> bool:
+        return "rule" in self.record
+
+    @property
+    def text(self) -> str:
+        if self.is_finding:
+            return f"{self.record['severity']} {self.what}: {self.record['summary']}"
+        return f"rebalance to generation {self.record['to_generation']}: {self.what}"
+
+
+class Place:
+    """The broker, ``watch`` beside it, and what that prints.
+
+    :param lost: the address at which nobody listens.
+    """
+
+    def __init__(self, folder: Path, broker: Broker, lost: str, watch: Watching) -> None:
+        self.folder, self.broker, self.lost, self.watch = folder, broker, lost, watch
+        self.administrator = Administrator(broker.internal)
+        self.told: list[Told] = []
+        self.over = threading.Event()
+        self.topics: list[str] = []
+
+    def listen(self) -> None:
+        """Note when each finding comes."""
+        with self.watch.out.open() as lines:
+            begun = ""
+            while not self.over.wait(0.25):
+                *whole, begun = (begun + lines.read()).split("\n")
+                found = (json.loads(line) for line in whole)
+                self.told += [
+                    Told(time.monotonic(), one) for one in found if "rule" in one or one.get("kind") == "rebalance_finished"
+                ]
+
+    def produce(self) -> None:
+        """Write records to all topics, past the tap."""
+        producer = Producer({"bootstrap.servers": self.broker.internal})
+        while not self.over.wait(0.5):
+            for topic in list(self.topics):
+                with contextlib.suppress(KafkaException):  # of a topic that nobody may write, or that is gone
+                    producer.produce(topic, b"x" * 100)
+            producer.poll(0)
+
+    def of(self, group: str) -> list[Told]:
+        return [one for one in self.told if one.record["group"] == group]
+
+
+class Cast:
+    """A group of its own for one trouble, its topic and its clients."""
+
+    def __init__(self, place: Place, trouble: Trouble, library: Library) -> None:
+        self.place, self.library = place, library
+        self.group = f"{trouble.name}-{library.name}"
+        self.clients: dict[int, Driver] = {}
+        self.began_s = 0.0
+
+    def topic(self, partitions: int = 4) -> None:
+        self.place.broker.create_topic(self.group, partitions)
+        self.place.topics.append(self.group)
+
+    def enter(self, number: int, listener: str = "PLAINTEXT", **changes: object) -> Driver:
+        """Start a client of the group."""
+        order: dict[str, Any] = {
+            "bootstrap": self.place.broker.address(listener),
+            "group": self.group,
+            "client_id": f"{self.group}-{number}",
+            "topics": [self.group],
+            "assignor": self.library.assignors[0],
+            "commits": "auto",
+            "instance_id": None,
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": 3_000,
+            "rebalance_timeout_ms": POLL_MS,
+            "protocol": self.library.protocol,
+            **changes,
+        }
+        self.clients[number] = Driver(self.library.command(), order, self.place.folder / f"{self.group}-{number}.log")
+        return self.clients[number]
+
+    def usual(self, count: int = 2) -> None:
+        """Let the group have so many members for long enough that they are usual."""
+        self.topic()
+        for number in range(1, count + 1):
+            self.enter(number).wait_for("assigned", 1, 60)
+        self.wait(USUAL_S)
+
+    def happens(self) -> None:
+        self.began_s = time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        self.place.over.wait(seconds)
+
+    def end(self) -> None:
+        for client in self.clients.values():
+            client.kill()
+
+
+# ---------------------------------------------------------------------------------------------------- the troubles
+
+
+def forbidden_group(cast: Cast) -> None:
+    cast.topic()
+    cast.place.administrator.grant("auditor", "read", ResourceType.GROUP, cast.group)
+    cast.happens()
+    cast.enter(1)
+
+
+def forbidden_topic(cast: Cast) -> None:
+    cast.topic()
+    cast.place.administrator.grant("auditor", "read", ResourceType.TOPIC, cast.group)
+    cast.happens()
+    cast.enter(1)
+
+
+def unreachable(cast: Cast) -> None:
+    cast.topic()
+    cast.happens()
+    cast.enter(1, LOST)
+
+
+def held_instance(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1, instance_id="pod-0").wait_for("assigned", 1, 60)
+    cast.wait(5)
+    cast.happens()
+    cast.enter(2, instance_id="pod-0")
+    if cast.library.protocol == "classic":  # the first one is fenced, and started again
+        cast.wait(8)
+        cast.clients[1].kill()
+        cast.happens()
+        cast.enter(1, instance_id="pod-0")
+
+
+def misspelt(cast: Cast) -> None:
+    cast.happens()
+    cast.enter(1, topics=[f"{cast.group}s"])
+
+
+def no_match(cast: Cast) -> None:
+    cast.topic()
+    cast.happens()
+    cast.enter(1, topics=["^no-such-.*"])
+
+
+def open_transaction(cast: Cast) -> None:
+    cast.topic()
+    front = cast.place.broker.address()
+    asks = Consumer({"bootstrap.servers": front, "group.id": cast.group, "client.id": f"{cast.group}-dead"})
+    names = {"transactional.id": f"{cast.group}-tx", "client.id": f"{cast.group}-dead", "transaction.timeout.ms": 300_000}
+    producer = Producer({"bootstrap.servers": front, **names})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    positions = [TopicPartition(cast.group, number, 1) for number in range(4)]
+    producer.send_offsets_to_transaction(positions, asks.consumer_group_metadata(), 60)
+    asks.close()
+    cast.happens()
+    cast.enter(1)
+
+
+def killed(cast: Cast) -> None:
+    cast.usual()
+    cast.happens()
+    cast.clients[2].kill()
+
+
+def frozen(cast: Cast) -> None:
+    cast.usual()
+    cast.happens()
+    cast.clients[2].suspend()
+
+
+def unpolled(cast: Cast) -> None:
+    cast.usual()
+    cast.happens()
+    cast.clients[2].tell("block", ms=900_000)
+
+
+def closed(cast: Cast) -> None:
+    cast.usual()
+    cast.happens()
+    for client in cast.clients.values():
+        client.close()
+
+
+def poison(cast: Cast) -> None:
+    cast.topic(1)
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.wait(10)
+    cast.happens()
+    for _ in range(4):
+        cast.clients[1].kill()
+        cast.wait(1)
+        cast.enter(1, commits="never").wait_for("assigned", 1, 60)
+        cast.wait(2)
+
+
+def set_back(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.wait(20)
+    cast.clients[1].close()
+    cast.wait(5)
+    cast.happens()
+    positions = ConsumerGroupTopicPartitions(cast.group, [TopicPartition(cast.group, number, 0) for number in range(4)])
+    admin = AdminClient({"bootstrap.servers": cast.place.broker.address(), "client.id": f"{cast.group}-admin"})
+    admin.alter_consumer_group_offsets([positions])[cast.group].result(60)
+    cast.enter(1)
+
+
+def expired(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.wait(15)
+    cast.clients[1].close()
+    cast.wait(RETENTION_S + 15)
+    cast.happens()
+    cast.enter(1)
+
+
+def deleted_topic(cast: Cast) -> None:
+    cast.usual(1)
+    cast.happens()
+    cast.place.topics.remove(cast.group)
+    cast.place.administrator.admin.delete_topics([cast.group])[cast.group].result(60)
+
+
+def hanging(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.enter(2, rebalance_timeout_ms=900_000).wait_for("assigned", 1, 60)
+    cast.wait(USUAL_S)
+    cast.happens()
+    cast.clients[2].tell("block", ms=800_000)
+
+
+def grown(cast: Cast) -> None:
+    cast.topic(2)
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.wait(5)
+    cast.happens()
+    cast.place.administrator.admin.create_partitions([NewPartitions(cast.group, 4)])[cast.group].result(60)
+
+
+def new_match(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1, topics=[f"^{cast.group}.*"]).wait_for("assigned", 1, 60)
+    cast.wait(5)
+    cast.happens()
+    cast.place.broker.create_topic(f"{cast.group}-2", 4)
+
+
+def uncommitted(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1, commits="never").wait_for("assigned", 1, 60)
+    cast.happens()
+
+
+class Trouble(NamedTuple):
+    name: str
+    what: str
+    rules: frozenset[str]  #: each tells it, or the causes of the rebalance that it brings
+    says: str  #: with these words
+    make: Callable[[Cast], None]
+    lasts_s: float = 90.0  #: for so long it may stay untold
+    not_by: frozenset[str] = frozenset()  #: libraries that cannot have it
+
+
+CONSUMER: Final = frozenset({"confluent-kafka-consumer"})
+TROUBLES: Final = (
+    Trouble("forbidden", "no right to its group", frozenset({"M-14"}), "GROUP_AUTHORIZATION_FAILED", forbidden_group),
+    Trouble("denied", "no right to its topic", frozenset({"M-14", "M-16", "A-15"}), "{group}", forbidden_topic),
+    Trouble("unreachable", "named an address at which nobody listens", frozenset({"M-15"}), "{lost}", unreachable),
+    Trouble(
+        "instance", "another living process holds its instance id", frozenset({"E-06", "M-14", "S-01"}), "pod-0", held_instance
+    ),
+    Trouble("misspelt", "a topic that does not exist", frozenset({"A-15", "M-16"}), "{group}s", misspelt),
+    Trouble(
+        "pattern", "a pattern that matches nothing", frozenset({"A-15", "M-16"}), "", no_match, not_by=frozenset({"kafka-python"})
+    ),
+    Trouble("transaction", "an open transaction of a dead producer", frozenset({"O-12"}), "{group}-tx", open_transaction),
+    Trouble("killed", "one of two killed for good", frozenset({"T-13"}), "", killed),
+    Trouble("frozen", "one of two frozen", frozenset({"T-13"}), "", frozen),
+    Trouble("unpolled", "one of two stops polling for good", frozenset({"T-13", "T-05", "T-12"}), "poll", unpolled),
+    Trouble("closed", "both end in good order and nobody comes back", frozenset({"T-13"}), "", closed, lasts_s=120),
+    Trouble("poison", "it dies each time with one partition, whose offset stays", frozenset({"M-13"}), "{group}-0", poison),
+    Trouble("reset", "an operator's tool sets offsets back", frozenset({"O-13"}), "", set_back),
+    Trouble("expired", "offsets expired while the group was empty", frozenset({"O-10"}), "{group}-", expired),
+    Trouble("deleted", "its topic is deleted", frozenset({"O-09", "T-13"}), "{group}", deleted_topic),
+    Trouble("hanging", "one of two hangs in a record and heartbeats", frozenset({"O-15"}), "{group}-", hanging, lasts_s=120),
+    Trouble("grown", "partitions are added", frozenset({PARTITIONS_ADDED}), "", grown),
+    Trouble(
+        "matching", "a topic is made that its pattern matches", frozenset({SUBSCRIPTION_CHANGED}), "", new_match, not_by=CONSUMER
+    ),
+    Trouble("uncommitted", "it never commits", frozenset({"O-14"}), "", uncommitted, lasts_s=640),
+)
+
+
+class Row(NamedTuple):
+    """What was said of one trouble of one library."""
+
+    trouble: Trouble
+    library: str
+    seconds: float | None  #: from the trouble until it was told; None if it was not
+    text: str
+    names_client: bool
+    beside: tuple[str, ...]  #: what else was said of the group at warning or above
+
+
+def row_of(trouble: Trouble, cast: Cast, words: str) -> Row:
+    """Hold what was said of a group against its trouble."""
+    said = cast.place.of(cast.group)
+    telling = [one for one in said if one.what in trouble.rules and one.at_s >= cast.began_s and words in one.text]
+    others = {one.record["id"]: one for one in said if one.is_finding and one.what not in trouble.rules}
+    beside = tuple(one.text for one in others.values() if one.record["severity"] != "info")
+    if not telling:
+        return Row(trouble, cast.library.name, None, "", names_client=False, beside=beside)
+    first = telling[0]
+    newest = next(one for one in reversed(telling) if one.record["id"] == first.record["id"])
+    names_client = not first.is_finding or (f"{cast.group}-" in newest.text and HOST in newest.text)
+    return Row(trouble, cast.library.name, first.at_s - cast.began_s, newest.text, names_client, beside)
+
+
+def played(place: Place, trouble: Trouble, library: Library) -> Row:
+    """Cause a trouble, and wait until it is told."""
+    cast = Cast(place, trouble, library)
+    words = trouble.says.format(group=cast.group, lost=place.lost)
+    try:
+        trouble.make(cast)
+        deadline_s = cast.began_s + trouble.lasts_s
+        while time.monotonic() < deadline_s and row_of(trouble, cast, words).seconds is None:
+            cast.wait(0.5)
+        cast.wait(5)  # what is said at once beside it
+        return row_of(trouble, cast, words)
+    finally:
+        cast.end()
+
+
+class SideBySide:
+    """Troubles, each on a thread of its own."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._threads: list[threading.Thread] = []
+        self._rows: list[Row] = []
+
+    def begin(self, trouble: Trouble, library: Library) -> None:
+        thread = threading.Thread(target=lambda: self._rows.append(played(self._place, trouble, library)))
+        thread.start()
+        self._threads.append(thread)
+        time.sleep(1)
+
+    def end(self) -> list[Row]:
+        """Wait for all of them."""
+        for thread in self._threads:
+            thread.join()
+        return self._rows
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The table in Markdown."""
+    lines = ["| trouble | library | seconds | said |", "| --- | --- | --- | --- |"]
+    for row in sorted(rows, key=lambda one: (TROUBLES.index(one.trouble), one.library)):
+        seconds = "not told" if row.seconds is None else f"{row.seconds:.0f}"
+        lines.append(f"| {row.trouble.what} | {row.library} | {seconds} | {row.text.replace('|', chr(92) + '|')} |")
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def placed(folder: Path) -> Iterator[Place]:
+    """A broker, and ``watch`` on its packets."""
+    lost = f"{HOST}:{free_port()}"
+    with Broker(listeners={LOST: "PLAINTEXT"}, advertised={LOST: lost}, properties=BROKER) as broker:
+        addresses = (broker.address(), broker.address(LOST), lost)
+        ports = [option for address in addresses for option in ("--port", address.rpartition(":")[2])]
+        with watching(folder, "watch", "-i", "lo", *ports) as watch:
+            time.sleep(START_S)
+            place = Place(folder, broker, lost, watch)
+            threads = [threading.Thread(target=act) for act in (place.listen, place.produce)]
+            for thread in threads:
+                thread.start()
+            try:
+                yield place
+            finally:
+                place.over.set()
+                for thread in threads:
+                    thread.join()
+
+
+def live(folder: Path, libraries: Sequence[str], only: Sequence[str]) -> list[Row]:
+    """Cause the troubles of each library, and return what was said of them."""
+    chosen = [one for one in LIBRARIES if one.name in libraries]
+    wanted = [one for one in TROUBLES if not only or one.name in only]
+    rows: list[Row] = []
+    with placed(folder) as place:
+        long = SideBySide(place)
+        for trouble in (one for one in wanted if one.lasts_s > LONG_S):
+            for library in chosen:
+                long.begin(trouble, library)
+        for library in chosen:
+            short = SideBySide(place)
+            for trouble in (one for one in wanted if one.lasts_s <= LONG_S and library.name not in one.not_by):
+                short.begin(trouble, library)
+            rows += short.end()
+        rows += long.end()
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, help="where logs and findings go; by default a temporary one")
+    parser.add_argument("--only", nargs="*", default=[], choices=[one.name for one in TROUBLES])
+    parser.add_argument("--library", nargs="*", default=NAMES, choices=NAMES)
+    options = parser.parse_args()
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="rebalance-monitor-everyday-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = live(folder, options.library, options.only)
+    print(table(rows))
+    for row in rows:
+        if row.seconds is not None and not row.names_client:
+            print(f"not named with its address: {row.trouble.name} of {row.library}")
+        for text in row.beside:
+            print(f"beside {row.trouble.name} of {row.library}: {text}")
+    print(f"logs and findings: {folder}", file=sys.stderr)
+    return int(any(row.seconds is None or not row.names_client for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
