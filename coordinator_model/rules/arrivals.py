@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.cluster_facts import FailedConnections
+from coordinator_model.cluster_facts import SAME_OUTAGE_US, FailedConnections
 from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame, Severity
 from coordinator_model.groups.arrivals import RUN_US, Arrival, Refusal, Stage
 from coordinator_model.groups.classic.assignment_checks import EXCLUSIVE_ASSIGNORS
@@ -52,8 +52,8 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
 
     Condition: FindCoordinator named one address to a client at least five times over 20 s (standstill_ms), three times on its last
         connection, with pauses of at most 30 s, and the client has sent nothing else of this group meanwhile; or it was named the
-        address, and connections of its host to it have failed for 20 s, as packets or the tap show. An error where the group has no
-        member.
+        address, and connections of its host to it have failed for 20 s since, as packets or the tap show. An error where the group
+        has no member.
     Expected: A request to join on a connection to that address within a second.
     Action: Let advertised.listeners of the broker named, on the listener that the client uses, name an address that the client
         reaches: look at name resolution, firewalls, and container networks. Before a tap or a proxy, its address belongs there.
@@ -62,7 +62,8 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     patience_us = group.settings.standstill_ms * 1_000
     for subject, client in group.arrivals.standing(Stage.REACHES, group.members):
         failed = group.facts.failed_connections(group.cluster, client.address, client.actor.address)
-        fails = failed is not None and failed.last_us > client.since_us and failed.last_us - failed.first_us >= patience_us
+        is_near = failed is not None and failed.first_us - client.last_us <= SAME_OUTAGE_US  # else it is another client's
+        fails = failed is not None and is_near and failed.last_us - max(failed.first_us, client.since_us) >= patience_us
         if not fails and not _looks_in_vain(client, patience_us):
             continue
         last_us = max(client.last_us, failed.last_us if failed is not None and fails else 0)

@@ -208,7 +208,7 @@ def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
     dead = [one for one in group.present_members() if one.id != back.member_id and died_us(group, one) is not None]
     return Breach.of_sender(
         exchange,
-        f"{begin(static)} {client_text(exchange.actor)}, went away from group {group.name} without leaving and came back "
+        f"{begin(static)} {client_text(exchange.actor)} went away from group {group.name} without leaving and came back "
         f"{len(times)} times since {clock(times[0])}: {_each_death(group, dead)}.{stuck_text(group, client_text(exchange.actor))}",
         f"member {back.dead.id} ended without leaving, and the same {back.known_by} joined under a new member id; {len(times)} times in "
         f"{seconds(times[-1] - times[0])}",

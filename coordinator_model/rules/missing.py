@@ -100,11 +100,10 @@ def _went(group: GroupModel[Any], gone: Gone) -> _Way:
     is_open = not closed_us and group.facts.captures_ends(group.cluster, group.broker)
     stayed = is_open or closed_us - gone.stopped_us >= _CERTAIN_US
     interval_us, went_us = gone.rebalance_timeout_ms * 1_000, gone.stopped_us
-    went = clock(went_us)
+    went, interval = clock(went_us), f"max.poll.interval.ms{f', {seconds(interval_us)}' if interval_us else ''}"
     if why == Removed.REMOVED:
         return _Way(f"was removed by somebody else at {went}", _REMOVED, is_orderly=True, since_us=went_us, known_us=gone.known_us)
     if why == Removed.LEFT and stayed and not 0 < gone.was_member_us < interval_us:
-        interval = f"max.poll.interval.ms{f', {seconds(interval_us)}' if interval_us else ''}"
         words = f"left at {went} and kept its connection: its application has most likely not polled for {interval}"
         return _Way(words, _NOT_POLLED, is_orderly=False, since_us=went_us - interval_us, known_us=gone.known_us)
     if why == Removed.LEFT:
@@ -122,8 +121,10 @@ def _went(group: GroupModel[Any], gone: Gone) -> _Way:
         known_us = went_us if gone.instance_id is None else gone.known_us  # a static one is expected back until its session ends
         return _Way(words, _DIED, is_orderly=False, since_us=went_us, known_us=known_us)
     if is_open:
-        words = f"froze or was cut off at {went}: its connection is open, and nothing comes from it"
-        action = _FROZE_OR_NOT_POLLED if isinstance(group, EpochGroup) else _FROZE
+        unpolled, action = "", _FROZE
+        if isinstance(group, EpochGroup):
+            unpolled, action = f", or its application has not polled for {interval}", _FROZE_OR_NOT_POLLED
+        words = f"froze or was cut off at {went}{unpolled}: its connection is open, and nothing comes from it"
         return _Way(words, action, is_orderly=False, since_us=went_us, known_us=gone.known_us)
     return _Way(f"fell silent at {went} without leaving", _DIED, is_orderly=False, since_us=went_us, known_us=gone.known_us)
 

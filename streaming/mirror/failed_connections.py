@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WRITE_EVERY_US: Final = 5_000_000
+_SAME_OUTAGE_US: Final = 60_000_000  #: what was not written for so long, since nothing failed, belongs to an earlier outage
 _PAIRS_AT_MOST: Final = 1_000
 
 
@@ -28,7 +29,9 @@ class FailedConnections:
     def failed(self, address: str, client_address: str, at_us: int, *, refused: bool) -> None:
         """Count a connection that was refused, or that nobody answered."""
         where = address, client_address
-        before = self._since.pop(where, Unreached(0, 0, at_us))
+        before = self._since.pop(where, None)
+        if before is None or at_us - before.from_us > _SAME_OUTAGE_US:
+            before = Unreached(0, 0, at_us)
         failed = Unreached(before.refused + refused, before.unanswered + (not refused), before.from_us)
         if at_us - self._written_us.get(where, -WRITE_EVERY_US) < WRITE_EVERY_US:
             self._since[where] = failed

@@ -353,7 +353,7 @@ TROUBLES: Final = (
     Trouble("poison", "it dies each time with one partition, whose offset stays", frozenset({"M-13"}), "{group}-0", poison),
     Trouble("reset", "an operator's tool sets offsets back", frozenset({"O-13"}), "", set_back),
     Trouble("expired", "offsets expired while the group was empty", frozenset({"O-10"}), "{group}-", expired),
-    Trouble("deleted", "its topic is deleted", frozenset({"O-09", "T-13"}), "{group}", deleted_topic),
+    Trouble("deleted", "its topic is deleted", frozenset({"A-15", "O-09", "T-13"}), "{group}", deleted_topic),
     Trouble("hanging", "one of two hangs in a record and heartbeats", frozenset({"O-15"}), "{group}-", hanging, lasts_s=120),
     Trouble("grown", "partitions are added", frozenset({PARTITIONS_ADDED}), "", grown),
     Trouble(

@@ -215,6 +215,33 @@ def test_M_15_fires_for_a_single_lookup_when_connections_to_the_address_named_fa
     assert talk.found_when_restored(range(0, len(talk.records), 3)) == talk.findings
 
 
+def test_M_15_looks_for_as_long_at_a_client_that_comes_when_others_of_its_host_have_failed_for_long(talk: Conversation) -> None:
+    for _ in range(6):
+        fails(talk, talk.client("other"), "10.0.0.9:9099", 20)
+        talk.wait(5_000)
+    c = talk.client("mailer")
+    talk.find_coordinator(c, address="10.0.0.9:9099")
+    for _ in range(3):
+        fails(talk, c, "10.0.0.9:9099", 20)
+        talk.wait(5_000)
+    assert talk.rules() == []
+    for _ in range(2):
+        fails(talk, c, "10.0.0.9:9099", 20)
+        talk.wait(5_000)
+    assert talk.rules() == ["M-15"]
+
+
+def test_M_15_ignores_a_client_that_went_before_others_of_its_host_began_to_fail(talk: Conversation) -> None:
+    c = talk.client("mailer")
+    talk.find_coordinator(c, address="10.0.0.9:9099")
+    talk.close(c)
+    talk.wait(65_000)
+    for _ in range(7):
+        fails(talk, talk.client("other"), "10.0.0.9:9099", 20)
+        talk.wait(5_000)
+    assert talk.rules() == []
+
+
 def test_M_15_ignores_connections_that_fail_for_a_short_while_or_elsewhere(talk: Conversation) -> None:
     c = talk.client("mailer")
     talk.find_coordinator(c, address="10.0.0.9:9099")

@@ -365,6 +365,7 @@ def test_T_13_says_who_has_the_partitions_of_a_member_with_an_epoch_that_fell_si
         talk.wait(5_000)
     [finding] = missing(talk)
     assert finding.member_id == "b-id"
+    assert "its application has not polled for max.poll.interval.ms, " in finding.summary
     assert "its connection is open, and nothing comes from it" in finding.summary
     assert "It held 1 partition (foo-1), now read by a-id." in finding.summary
     assert "librdkafka" in finding.action

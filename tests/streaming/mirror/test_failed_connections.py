@@ -77,3 +77,16 @@ def test_many_that_fail_are_written_every_five_seconds() -> None:
 def test_a_value_that_is_something_else_is_refused() -> None:
     with pytest.raises(RecordError, match="value of an unreached record is not a map of refused, unanswered, from_us"):
         unpack_unreached(pack_topics({"t": 3}))
+
+
+def test_what_was_not_written_of_an_earlier_outage_does_not_begin_the_next_one() -> None:
+    """One failed connection was left of the outage before, and two minutes of silence counted as failing."""
+    records: list[MirrorRecord] = []
+    failed = FailedConnections(records.append, cluster="c1")
+    for at_s in (0, 1, 121, 122, 127):
+        failed.failed("10.0.0.9:9092", HOST, at_s * SECOND, refused=True)
+    assert [unpack_unreached(record.frame) for record in records] == [
+        Unreached(1, 0, 0),
+        Unreached(1, 0, 121 * SECOND),
+        Unreached(2, 0, 122 * SECOND),
+    ]
