@@ -3,9 +3,10 @@
     python -m tests.real.everyday                   # make everyday
     python -m tests.real.everyday --only killed frozen --library kafka-python --folder runs/everyday
 
-One broker, ``watch`` on its packets, which needs root or cap_net_raw, and for each trouble and library a group of its own with the trouble's name. The troubles of one library
-run side by side, one library after the other. The table says which finding told each, after how long, and in which words; below it stands
-what else was said at warning or above of these groups.
+One broker, ``watch`` as its tap, and another ``watch`` on the packets of an address that nobody reaches, which needs root. For each trouble
+and library there is a group of its own with the trouble's name. The troubles of one library run side by side, one library after the other.
+The table says which finding told each, after how long, and in which words; below it stands what else was said at warning or above of these
+groups.
 
 The exit status is 0 if each trouble was told with its cause, its client and that client's address.
 """
@@ -31,15 +32,15 @@ from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.scenarios import PROPERTIES
 from tests.conformance.driver import Driver
 from tests.conformance.libraries import LIBRARIES, Library
+from tests.real.harness import wait_for
 from tests.real.secured import Administrator
-from tests.real.watching import Watching, watching
+from tests.real.watching import watching
 
 NAMES: Final = ("confluent-kafka", "confluent-kafka-consumer", "kafka-python")
 SESSION_MS: Final = 10_000
 POLL_MS: Final = 15_000  #: how long a client may not poll
 USUAL_S: Final = 75.0  #: a number of members is usual after a minute
 RETENTION_S: Final = 60
-START_S: Final = 5.0  #: watch reads packets by then
 LONG_S: Final = 300.0  #: what lasts longer runs beside all libraries
 LOST: Final = "LOST"
 """A listener that advertises an address at which nobody listens."""
@@ -77,21 +78,22 @@ class Told(NamedTuple):
 
 
 class Place:
-    """The broker, ``watch`` beside it, and what that prints.
+    """The broker, ``watch`` before it and beside it, and what that prints.
 
+    :param front: the tap's address.
     :param lost: the address at which nobody listens.
     """
 
-    def __init__(self, folder: Path, broker: Broker, lost: str, watch: Watching) -> None:
-        self.folder, self.broker, self.lost, self.watch = folder, broker, lost, watch
+    def __init__(self, folder: Path, broker: Broker, front: str, lost: str) -> None:
+        self.folder, self.broker, self.front, self.lost = folder, broker, front, lost
         self.administrator = Administrator(broker.internal)
         self.told: list[Told] = []
         self.over = threading.Event()
         self.topics: list[str] = []
 
-    def listen(self) -> None:
-        """Note when each finding comes."""
-        with self.watch.out.open() as lines:
+    def listen(self, printed: Path) -> None:
+        """Note when each finding and each rebalance comes."""
+        with printed.open() as lines:
             begun = ""
             while not self.over.wait(0.25):
                 *whole, begun = (begun + lines.read()).split("\n")
@@ -126,10 +128,10 @@ class Cast:
         self.place.broker.create_topic(self.group, partitions)
         self.place.topics.append(self.group)
 
-    def enter(self, number: int, listener: str = "PLAINTEXT", **changes: object) -> Driver:
+    def enter(self, number: int, bootstrap: str | None = None, **changes: object) -> Driver:
         """Start a client of the group."""
         order: dict[str, Any] = {
-            "bootstrap": self.place.broker.address(listener),
+            "bootstrap": bootstrap or self.place.front,
             "group": self.group,
             "client_id": f"{self.group}-{number}",
             "topics": [self.group],
@@ -183,7 +185,7 @@ def forbidden_topic(cast: Cast) -> None:
 def unreachable(cast: Cast) -> None:
     cast.topic()
     cast.happens()
-    cast.enter(1, LOST)
+    cast.enter(1, cast.place.broker.address(LOST))
 
 
 def held_instance(cast: Cast) -> None:
@@ -212,7 +214,7 @@ def no_match(cast: Cast) -> None:
 
 def open_transaction(cast: Cast) -> None:
     cast.topic()
-    front = cast.place.broker.address()
+    front = cast.place.front
     asks = Consumer({"bootstrap.servers": front, "group.id": cast.group, "client.id": f"{cast.group}-dead"})
     names = {"transactional.id": f"{cast.group}-tx", "client.id": f"{cast.group}-dead", "transaction.timeout.ms": 300_000}
     producer = Producer({"bootstrap.servers": front, **names})
@@ -270,7 +272,7 @@ def set_back(cast: Cast) -> None:
     cast.wait(5)
     cast.happens()
     positions = ConsumerGroupTopicPartitions(cast.group, [TopicPartition(cast.group, number, 0) for number in range(4)])
-    admin = AdminClient({"bootstrap.servers": cast.place.broker.address(), "client.id": f"{cast.group}-admin"})
+    admin = AdminClient({"bootstrap.servers": cast.place.front, "client.id": f"{cast.group}-admin"})
     admin.alter_consumer_group_offsets([positions])[cast.group].result(60)
     cast.enter(1)
 
@@ -435,23 +437,23 @@ def table(rows: Sequence[Row]) -> str:
 
 @contextlib.contextmanager
 def placed(folder: Path) -> Iterator[Place]:
-    """A broker, and ``watch`` on its packets."""
-    lost = f"{HOST}:{free_port()}"
-    with Broker(listeners={LOST: "PLAINTEXT"}, advertised={LOST: lost}, properties=BROKER) as broker:
-        addresses = (broker.address(), broker.address(LOST), lost)
-        ports = [option for address in addresses for option in ("--port", address.rpartition(":")[2])]
-        with watching(folder, "watch", "-i", "lo", *ports) as watch:
-            time.sleep(START_S)
-            place = Place(folder, broker, lost, watch)
-            threads = [threading.Thread(target=act) for act in (place.listen, place.produce)]
-            for thread in threads:
-                thread.start()
-            try:
-                yield place
-            finally:
-                place.over.set()
-                for thread in threads:
-                    thread.join()
+    """A broker, and ``watch`` as its tap; another one reads the packets of the listener that advertises an address nobody has."""
+    front, lost = (f"{HOST}:{free_port()}" for _ in range(2))
+    with contextlib.ExitStack() as stack:
+        advertised = {"PLAINTEXT": front, LOST: lost}
+        broker = stack.enter_context(Broker(listeners={LOST: "PLAINTEXT"}, advertised=advertised, properties=BROKER))
+        ports = [option for address in (broker.address(LOST), lost) for option in ("--port", address.rpartition(":")[2])]
+        tap = stack.enter_context(watching(folder, "tap", "--listen", f"{front}={broker.address()}"))
+        packets = stack.enter_context(watching(folder, "packets", "-i", "lo", *ports))
+        wait_for(lambda: tap.says("listening on"), "the tap listens")
+        place = Place(folder, broker, front, lost)
+        threads = [threading.Thread(target=place.listen, args=(one.out,)) for one in (tap, packets)]
+        threads.append(threading.Thread(target=place.produce))
+        for thread in threads:
+            thread.start()
+            stack.callback(thread.join)
+        stack.callback(place.over.set)
+        yield place
 
 
 def live(folder: Path, libraries: Sequence[str], only: Sequence[str]) -> list[Row]:
