@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CLOCK: Final = r"(?P<hour>\d\d):?(?P<minute>\d\d):?(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9}))?"
-_ZONE: Final = r"(?: ?(?P<zone>Z|[+-]\d\d:?\d\d))?(?![\d:])"
+_ZONE: Final = r"(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d|[+-]\d\d(?=[\]\s])))?(?![\d:])"
 _ISO: Final = re.compile(rf"(?<!\d)(?P<year>\d{{4}})-?(?P<month>\d\d)-?(?P<day>\d\d)[T ]{_CLOCK}{_ZONE}")
 _DATE: Final = re.compile(rf"(?<!\d)(?P<day>\d\d) (?P<month>{'|'.join(_MONTHS)}) (?P<year>\d{{4}}) {_CLOCK}{_ZONE}")
 _MILLIS: Final = re.compile(r"(?<![\w.])(\d{13})(?![\w.])")
@@ -111,7 +111,7 @@ def _of_match(match: re.Match[str]) -> LogTime | None:
 
 
 def _zone(text: str) -> timezone:
-    if text == "Z":
+    if text[0] not in "+-":
         return UTC
-    hours, minutes = int(text[1:3]), int(text[-2:])
+    hours, minutes = int(text[1:3]), int(text[3:].strip(":") or 0)
     return timezone(timedelta(hours=hours, minutes=minutes) * (-1 if text[0] == "-" else 1))

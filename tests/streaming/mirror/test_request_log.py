@@ -630,6 +630,13 @@ class TestCollectors:
 class TestClocks:
     HOUR_MS = 3_600_000
 
+    @pytest.mark.parametrize(
+        ("zone", "ahead_minutes"), [("Z", 0), (" UTC", 0), ("+05", 300), (" -03", -180), ("+0530", 330), ("-03:30", -210)]
+    )
+    def test_the_zone_that_a_line_names_counts(self, zone, ahead_minutes):
+        line = re.sub(rb"^\[[^\]]+\]", f"[2023-11-14 22:13:20,000{zone}]".encode(), heartbeat(0))
+        assert [record.at_us // 60_000_000 for record in Read(line).records] == [BASE_S // 60 - ahead_minutes] * 2
+
     def test_an_hour_that_comes_twice_follows_the_first(self):
         """In the night in which clocks are set back, where lines name no zone."""
         before = [heartbeat(self.HOUR_MS - 2_000), heartbeat(self.HOUR_MS - 1_000)]
