@@ -121,7 +121,9 @@ def test_what_cannot_be_mirrored_is_said(broker, tmp_path):
 def _dumpcap(path, port: int):
     """Captures what goes through a port on loopback, where that is allowed."""
     process = subprocess.Popen(
-        [path_of("dumpcap"), "-q", "-i", "lo", "-f", f"tcp port {port}", "-w", str(path)], stderr=subprocess.PIPE, text=True
+        [path_of("dumpcap"), "-q", "-B", "64", "-i", "lo", "-f", f"tcp port {port}", "-w", str(path)],
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stderr is not None
