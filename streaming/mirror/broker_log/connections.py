@@ -124,6 +124,8 @@ class LoggedConnection(Conversation):
         self.ends = ends
         self.over_us = 0  #: when the newest exchange was over, that is known of
         self.is_over = False  #: whether its broker was started anew since
+        self.answers: Logged | None = None  #: the exchange whose request is written, and whose answer is not
+        self.in_turn: list[tuple[Logged, bool]] = []  #: what comes after that: of which exchange, and whether its answer
         self.waiting = 0  #: exchanges that are known of, and not written yet
         self.names: dict[str, None] = {}  #: groups that its requests name, those that are not written yet included
         broker = b"" if first == ends.broker else b" " + first.encode()

@@ -46,7 +46,6 @@ _TICK_US: Final = 1_000_000
 _LONGEST_PAUSE_US: Final = 120_000_000
 """As long a pause of the log is one of the clients; after a longer one that is not known."""
 
-_STEPPED_US: Final = 10_000  # lines of one connection are written in the order of time, unless the clock is set
 _GRACE_US: Final = 1_000_000
 _WITHOUT_REQUEST: Final = "answers to requests that waited when the logger was switched on, which it does not show"
 _SENT_BY_SETTLED: Final = COMMITS | {HEARTBEAT}
@@ -217,7 +216,7 @@ class RequestLogReader:
             return
         self._met.add(logged)
         self.counts["exchanges"] += 1
-        connection.over_us = over_us
+        connection.over_us = max(connection.over_us, over_us)
         connection.is_open_at(received_us)
         self.newest_us = max(self.newest_us, over_us)
         connection.names.update(dict.fromkeys(logged.groups))
@@ -239,8 +238,7 @@ class RequestLogReader:
         """Return when a request was received, and when it was over.
 
         A broker reads the next request of a connection when it has answered this one. Lines of one whole second are in the order in which
-        it answered: each is over as early as those before it allow. A line that is older than the one before was moved from elsewhere, as
-        where rotated files were put together.
+        it answered: each is over as early as those before it allow.
         """
         broker, at_us, received_us = connection.ends.broker, logged.at_us, logged.received_us
         if logged.step_us:
@@ -248,7 +246,7 @@ class RequestLogReader:
             late_us = min(max(proven_us - at_us, 0), logged.step_us - 1)
             at_us, received_us = at_us + late_us, received_us + late_us
             self._over_us[broker] = at_us
-        if connection.over_us - at_us < _STEPPED_US:
+        if connection.over_us <= at_us:  # else lines stand in another order, and each comes in its turn
             received_us = max(received_us, connection.over_us)
         return received_us, max(at_us, received_us)
 
@@ -318,12 +316,23 @@ class RequestLogReader:
             elif isinstance(entry, MirrorRecord):
                 self._number(entry._replace(at_us=at_us))
             elif connection is not None and entry is not None:
-                self._write_half(connection, entry, at_us, is_answer=is_answer)
+                self._write_in_turn(connection, entry, at_us, is_answer=is_answer)
             elif connection is not None:
                 self._may_wait.pop(connection, None)
                 connection.closed(at_us)
         if not keep and until_us > self.now_us:
             self._pass_time(until_us)
+
+    def _write_in_turn(self, connection: LoggedConnection, logged: Logged, at_us: int, *, is_answer: bool) -> None:
+        """A broker takes the next request of a connection when it has answered the last, which times alone do not always show."""
+        if connection.answers is not None and connection.answers is not logged:
+            connection.in_turn.append((logged, is_answer))
+            return
+        self._write_half(connection, logged, at_us, is_answer=is_answer)
+        connection.answers = None if is_answer else logged
+        waited, connection.in_turn = connection.in_turn, []
+        for other, is_its_answer in waited:
+            self._write_in_turn(connection, other, at_us, is_answer=is_its_answer)
 
     def _write_half(self, connection: LoggedConnection, logged: Logged, at_us: int, *, is_answer: bool) -> None:
         if not is_answer:

@@ -6,6 +6,7 @@ import io
 import lzma
 from collections import Counter
 from itertools import pairwise
+from random import Random
 
 import pytest
 
@@ -24,6 +25,11 @@ def times_of(*logs: list[bytes], **options: int) -> tuple[Counter[tuple[object, 
     reader.read([reader.entries_in(opened(io.BytesIO(b"".join(log))), pytest.fail) for log in logs])
     reader.finish()
     return Counter((one.connection, one.exchange, one.kind, one.group, one.at_us, one.frame) for one in found), reader
+
+
+def at_times(log: list[bytes]) -> dict[tuple[object, ...], int]:
+    """When each frame passed; those of one millisecond on one connection may have changed places."""
+    return {(one[0], one[2], one[3], one[5]): one[4] for one in times_of(log)[0] if one[1] >= 0}
 
 
 def parts(log: list[bytes]) -> list[list[bytes]]:
@@ -47,11 +53,22 @@ def test_rotated_files_that_were_put_together_the_newest_first_tell_what_they_te
     """As ``cat kafka-request.log*`` does it."""
     together = [line for part in reversed(parts(log)) for line in part]
     assert {one.rule for one in findings_of(together)[0]} == {one.rule for one in findings_of(log)[0]}
-    found, expected = ({(*one[:4], one[5]): one[4] for one in times_of(lines)[0] if one[1] >= 0} for lines in (together, log))
+    found, expected = at_times(together), at_times(log)
     assert found.keys() == expected.keys()
     assert (
         max(abs(found[one] - expected[one]) for one in found) < 2_000
     )  # a broker takes no request before it has answered the last
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lines_that_changed_places_with_their_neighbours_tell_what_they_tell_in_order(log, seed):
+    """As collectors that write with several threads mix them."""
+    chance = Random(seed)
+    mixed = [line for _, line in sorted((at + 4 * chance.random(), line) for at, line in enumerate(log))]
+    found, expected = at_times(mixed), at_times(log)
+    assert found.keys() == expected.keys()
+    assert max(abs(found[one] - expected[one]) for one in found) < 5_000
+    assert {one.rule for one in findings_of(mixed)[0]} == {one.rule for one in findings_of(log)[0]}
 
 
 @pytest.mark.parametrize("again", [lambda log: [log, log], lambda log: [log + log], lambda log: [log, *parts(log)[:2]]])
