@@ -45,6 +45,11 @@ class Told(NamedTuple):
 
     findings: list[Finding]
     events: list[GroupEvent]
+    last_us: int = 0  #: time of its newest record
+
+    def until(self, at_us: int) -> Told:
+        """Leave out what was found later: the last record of one input is older than that of another."""
+        return self._replace(findings=[one for one in self.findings if one.opened_at_us <= at_us])
 
     def found(self, groups: Callable[[str], bool]) -> set[tuple[str, str, str | None]]:
         """Rule, group and client of each finding about these groups; no client of what an operator did: it is the first to show it."""
@@ -89,7 +94,7 @@ def of_tap(recording: Path) -> Told:
         for record in records(opened(stream), pytest.fail):
             replayed.recorded(record)
     replayed.finish()
-    return told
+    return told._replace(last_us=replayed.last_us)
 
 
 def of_packets(captures: list[Path]) -> Told:
@@ -101,7 +106,7 @@ def of_packets(captures: list[Path]) -> Told:
         reader.read(in_order([captured(source, pytest.fail) for source in sources]))
         reader.finish()
     replayed.finish()
-    return told
+    return told._replace(last_us=replayed.last_us)
 
 
 def of_log(log: Path) -> tuple[Told, Told]:
@@ -141,7 +146,10 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Run:
     with (folder / "server.log").open("rb") as whole:
         alone.write_bytes(b"".join(line for line in whole if b"Completed request:" in line))
     requests, _ = of_log(alone)
-    return Run(of_tap(result.recording), of_packets(captures), log, requests, lines, result.lied_to)
+    tap, packets = of_tap(result.recording), of_packets(captures)
+    until_us = min(tap.last_us, packets.last_us)
+    of_all = (told.until(until_us) for told in (tap, packets, log, requests))
+    return Run(*of_all, lines=lines, lied_to=result.lied_to)
 
 
 @pytest.mark.timeout(1_200)
