@@ -10,6 +10,7 @@ import dataclasses
 import os
 import re
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from contextlib import ExitStack
 from enum import StrEnum
@@ -320,6 +321,8 @@ class ReplaySession:
                 if is_record_file(beginning)
                 else "is a broker's log: replay logs and other files one after the other"
                 if is_broker_log(source)
+                else "is text in UTF-16, as PowerShell writes it: convert it to UTF-8"
+                if beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
                 else "is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a broker's log, nor a file of mirror records"
             )
             raise ReplayError(f"{called(name)} {what}")

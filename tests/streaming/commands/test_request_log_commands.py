@@ -35,6 +35,13 @@ def test_replay_tells_the_story_of_each_group(log):
     assert "what is stuck at the log's end is not seen" in result.stderr
 
 
+def test_a_log_in_utf_16_is_refused_with_what_to_do(log):
+    log.write_bytes(log.read_bytes().decode().encode("utf-16"))
+    result = invoke("replay", log)
+    assert result.exit_code == 2
+    assert "is text in UTF-16, as PowerShell writes it: convert it to UTF-8" in " ".join(result.stderr.split())
+
+
 def test_replay_takes_compressed_and_rotated_files_a_folder_and_standard_input(log, tmp_path):
     lines = log.read_bytes().splitlines(keepends=True)
     folder = tmp_path / "rotated"
