@@ -20,6 +20,12 @@ REQUESTS_LACK: Final = (
 )
 
 
+def no_finding(groups: Iterable[GroupPast]) -> str:
+    """Return what it means that groups have no finding: none can be of what coordinators wrote into a log alone."""
+    known = [group.is_history for group in groups]
+    return "No rule was applied, so there can be no finding." if known and all(known) else "There is no finding."
+
+
 def not_in_lines(groups: Iterable[GroupPast]) -> list[str]:
     """Return what the lines of coordinators in a log do not show of those groups of which there is nothing else."""
     known = sum(group.is_history for group in groups)

@@ -14,7 +14,7 @@ from coordinator_model.advice import Advice, advise
 from coordinator_model.events import MemberServed, RebalanceFinished, SightLost, SightRegained
 from coordinator_model.finding import Severity, iso_utc
 from coordinator_model.wording import counted, plural
-from streaming.not_shown import not_in_lines
+from streaming.not_shown import no_finding, not_in_lines
 from streaming.published import sentences
 from streaming.published.records import (
     STALE_S,
@@ -439,8 +439,7 @@ def _advised(report: Report) -> str:
 def _found(report: Report) -> str:
     found = [*report.findings, *(one for group in report.groups for one in group.findings)]
     if not found:
-        no_rules = bool(report.groups) and all(group.past.is_history for group in report.groups)
-        return "No rule was applied, so there can be no finding." if no_rules else "There is no finding."
+        return no_finding(group.past for group in report.groups)
     counts = Counter(one["severity"] for one in found)
     by_severity = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
     open_ = sum(is_open(one) for one in found)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.advice import advise
+from streaming.not_shown import no_finding
 from streaming.published import finding_rows, sentences
 from streaming.published.page_state import KEPT_S
 from streaming.published.progress import progress_facts, scale
@@ -142,6 +143,7 @@ class GroupPage:
                     recorded=state.is_recorded,
                     rows=listed[:_FINDINGS_SHOWN],
                     more=len(listed) - _FINDINGS_SHOWN,
+                    if_none=no_finding([past]),
                     id="group-findings",
                 ),
                 "happened": self._render(

@@ -56,9 +56,10 @@ def cost_text(past: GroupPast) -> str:
     cost = cost_of(past)
     if not cost.rebalances:
         return ""
+    is_known = any(event.took_ms is not None for event in past.rebalances)
     longest = max(past.rebalances, key=lambda event: event.took_ms or 0)
     facts = [
-        f"{counted(cost.rebalances, 'rebalance')}, {sentences.milliseconds(cost.took_ms)}",
+        f"{counted(cost.rebalances, 'rebalance')}{f', {sentences.milliseconds(cost.took_ms)}' if is_known else ''}",
         f"{cost.member_seconds:,.1f} member-seconds without consuming" if cost.member_seconds else "",
         sentences.held_up(longest),
     ]

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from coordinator_model.events import RECONCILING, State
 from coordinator_model.finding import Severity
 from coordinator_model.wording import counted
+from streaming.not_shown import no_finding
 from streaming.published import finding_rows, sentences
 from streaming.published.page_state import rounded
 from streaming.published.progress import rate
@@ -136,6 +137,7 @@ class Overview:
                     recorded=state.is_recorded,
                     rows=listed[:_FINDINGS_SHOWN],
                     more=len(listed) - _FINDINGS_SHOWN,
+                    if_none=no_finding(state.groups.values()),
                 ),
             },
             lists={"groups": {past.id: self._row(past, findings.get(past.key, []), now_s, several=several) for past in chosen}},

@@ -92,8 +92,10 @@ def test_the_page_of_a_log_says_what_such_a_log_cannot_show(tmp_path, name, lack
     log.write_bytes(lzma.decompress((BY_BROKERS / name).read_bytes()))
     with started([*WEB, "--file", str(log), "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as process:
         address = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
-        page = html.unescape(requests.get(f"{address}sight", timeout=10).text)
+        page, groups = (html.unescape(requests.get(f"{address}{path}", timeout=10).text) for path in ("sight", ""))
     assert lacks in page
+    assert ("No rule was applied, so there can be no finding." in groups) == (lacks is LINES_LACK)
+    assert not any(false in groups for false in ("0 ms<", "There is no finding."))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -42,7 +42,7 @@ def test_the_first_page_of_a_recording_lists_what_happened(state):
     assert page.words.index("dear") < page.words.index("cheap"), "the costliest first"
     assert "1 rebalance, 26.3 s" in page.words
     assert "dear-2 did not rejoin for 26.0 s" in page.words
-    assert "No finding." not in page.words
+    assert "There is no finding." not in page.words
 
 
 def test_strips_and_lanes_of_a_recording_span_all_of_it(state):
