@@ -246,6 +246,11 @@ class ClusterFacts(Stored):
         counts = {topic: self.partition_count(cluster, topic) for topic in self._missing.get((cluster, *client), ())}
         return [topic for topic, count in counts.items() if count is not None and not count.partitions]
 
+    @property
+    def denies(self) -> bool:
+        """True if any client asked for a topic that it has no right to know."""
+        return bool(self._denied)
+
     def denied_topics(self, cluster: str, client: tuple[str | None, str]) -> tuple[str, ...]:
         """Return the topics that a client, by id and host, asked for and has no right to know."""
         return self._denied.get((cluster, *client), ())

@@ -19,7 +19,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import CONSUMER
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.records import Member
+from coordinator_model.groups.records import ClientInfo, Member
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, captured, the_client, timer_rule, who
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import NOT_COORDINATOR, UNSTABLE_OFFSET_COMMIT
@@ -110,7 +110,8 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client looked for the group's coordinator, found it, and has not asked to join. If it is to consume, it reads nothing.
 
     Condition: FindCoordinator named a client the coordinator, and for a minute it has sent nothing else of this group, while its
-        connection is open. A warning where Metadata answers say that a topic for which it asks does not exist, or is not for it.
+        connection is open. A warning, after 20 s (standstill_ms), where Metadata answers say that a topic for which it asks does not
+        exist, or is not for it.
     Expected: A request to join within a second.
     Action: Look whether the topic that it subscribes to exists, and whether its pattern matches one: several libraries do not join
         before. Look whether the client reaches the address named.
@@ -122,14 +123,17 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
             continue
 
         why = _no_topic(group, client)
+        patience_us = group.settings.standstill_ms * 1_000 if why else _NEVER_JOINS_US
 
-        def describe(subject: str = subject, client: Arrival = client, why: tuple[str, str] | None = why) -> Breach:
+        def describe(
+            subject: str = subject, client: Arrival = client, why: tuple[str, str] | None = why, patience_us: int = patience_us
+        ) -> Breach:
             asks, action = why or ("", None)
             return Breach(
                 subject,
                 f"{begin(the_client(client.actor))} was named the coordinator {client.address} of group {group.name} at "
-                f"{clock(client.since_us)} and has not asked to join for {seconds(_NEVER_JOINS_US)}, though its connection is open: it "
-                f"reads nothing.{asks}{cost_so_far(_NEVER_JOINS_US)}",
+                f"{clock(client.since_us)} and has not asked to join for {seconds(patience_us)}, though its connection is open: it "
+                f"reads nothing.{asks}{cost_so_far(patience_us)}",
                 "no request of this client in the group but FindCoordinator",
                 captured(client.frame),
                 actor=client.actor,
@@ -137,7 +141,7 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
                 certainty=CONFIRMED if why else None,
             )
 
-        yield Due(client.since_us + _NEVER_JOINS_US, subject, WARNING if why else INFO, describe)
+        yield Due(client.since_us + patience_us, subject, WARNING if why else INFO, describe)
 
 
 def _no_topic(group: ClassicGroup | EpochGroupData, client: Arrival) -> tuple[str, str] | None:
@@ -184,8 +188,8 @@ def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """Members are in the group and read nothing, and no rebalance will change that.
 
     Condition: In a settled consumer group, members have had no partition for 20 s (standstill_ms), and it is known why: Metadata answers
-        say that the topics that they subscribe to do not exist; or no known name matches their pattern as a whole, and nobody with
-        that pattern has any. A note where the members are more than the partitions of their topics.
+        say that the topics that they subscribe to do not exist, or are not for them; or no known name matches their pattern as a
+        whole, and nobody with that pattern has any. A note where the members are more than the partitions of their topics.
     Expected: Each member has partitions, or is a spare one.
     Action: What to do depends on the cause, and is said with each finding.
     False alarms: Topics that are made later on purpose. Silent where an assignor other than Kafka's own is used, and where no Metadata
@@ -197,7 +201,7 @@ def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         wanted = idle.topics, idle.pattern
         if wanted not in causes:
             causes[wanted] = _cause_of(group, *wanted)
-        if (cause := causes[wanted]) is not None:
+        if (cause := causes[wanted] or _denied(group, idle.member.actor, idle.topics)) is not None:
             by_cause.setdefault(cause, []).append(idle)
     for cause, members in by_cause.items():
         since_us = max(idle.since_us for idle in members)
@@ -235,7 +239,8 @@ def _idle_members(group: Group) -> Iterator[_Idle]:
     newest = group.newest_generation
     if newest is None or newest.sync_done_us is None or newest.protocol not in EXCLUSIVE_ASSIGNORS - {"stream"}:
         return
-    if not any(_cause_of(group, topics, "") for topics in {known.topics for known in group.arrivals.clients.values()}):
+    wanted = {known.topics for known in group.arrivals.clients.values()}
+    if not group.facts.denies and not any(_cause_of(group, topics, "") for topics in wanted):
         return  # what Metadata answers do not show is asked once
     for _, client in group.arrivals.standing(Stage.HOLDS, group.members):
         member = group.members.get(client.member_id)
@@ -261,6 +266,16 @@ def _cause_of(group: Group, topics: tuple[str, ...], pattern: str) -> _Cause | N
         )
         return _Cause("spare", text, INFO, "Nothing, if it is a spare one. Else add partitions, or run fewer members.", OPERATOR)
     return None
+
+
+def _denied(group: Group, actor: ClientInfo, topics: tuple[str, ...]) -> _Cause | None:
+    """Return the cause if a client may know of none of its topics: as the leader it has nothing to assign."""
+    denied = group.facts.denied_topics(group.cluster, actor.named)
+    if not topics or not set(topics) <= set(denied):
+        return None
+    named = some(topics, _NAMED, " and ")
+    text = f"it subscribes to {named}, and has no right to it: Metadata was answered TOPIC_AUTHORIZATION_FAILED."
+    return _Cause(f"no right to {named}", text, WARNING, _GRANT_RIGHT)
 
 
 def _pattern_matches_nothing(group: EpochGroupData, pattern: str) -> _Cause | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import sys
 import tempfile
 import threading
@@ -336,18 +337,21 @@ class Trouble(NamedTuple):
 
 
 CONSUMER: Final = frozenset({"confluent-kafka-consumer"})
+PYTHON: Final = frozenset({"kafka-python"})
+"""It looks for no coordinator before it reached a broker that Metadata names, and asks for offsets that a transaction may change."""
+
 TROUBLES: Final = (
     Trouble("forbidden", "no right to its group", frozenset({"M-14"}), "GROUP_AUTHORIZATION_FAILED", forbidden_group),
     Trouble("denied", "no right to its topic", frozenset({"M-14", "M-16", "A-15"}), "{group}", forbidden_topic),
-    Trouble("unreachable", "named an address at which nobody listens", frozenset({"M-15"}), "{lost}", unreachable),
+    Trouble("unreachable", "named an address at which nobody listens", frozenset({"M-15"}), "{lost}", unreachable, not_by=PYTHON),
     Trouble(
         "instance", "another living process holds its instance id", frozenset({"E-06", "M-14", "S-01"}), "pod-0", held_instance
     ),
     Trouble("misspelt", "a topic that does not exist", frozenset({"A-15", "M-16"}), "{group}s", misspelt),
+    Trouble("pattern", "a pattern that matches nothing", frozenset({"A-15", "M-16"}), "", no_match, not_by=PYTHON),
     Trouble(
-        "pattern", "a pattern that matches nothing", frozenset({"A-15", "M-16"}), "", no_match, not_by=frozenset({"kafka-python"})
+        "transaction", "an open transaction of a dead producer", frozenset({"O-12"}), "{group}-tx", open_transaction, not_by=PYTHON
     ),
-    Trouble("transaction", "an open transaction of a dead producer", frozenset({"O-12"}), "{group}-tx", open_transaction),
     Trouble("killed", "one of two killed for good", frozenset({"T-13"}), "", killed),
     Trouble("frozen", "one of two frozen", frozenset({"T-13"}), "", frozen),
     Trouble("unpolled", "one of two stops polling for good", frozenset({"T-13", "T-05", "T-12"}), "poll", unpolled),
@@ -426,12 +430,18 @@ class SideBySide:
         return self._rows
 
 
+def shortened(text: str) -> str:
+    """Return what was said without member ids, versions of software and costs."""
+    named = re.sub(r"[Mm]ember \S+ \((client \S+ at [\d.]+)[^)]*\)", r"\1", text)
+    return re.sub(r",? \(?(confluent-)?kafka-python [\w.-]+| Cost so far: .*", "", named)
+
+
 def table(rows: Sequence[Row]) -> str:
     """The table in Markdown."""
     lines = ["| trouble | library | seconds | said |", "| --- | --- | --- | --- |"]
     for row in sorted(rows, key=lambda one: (TROUBLES.index(one.trouble), one.library)):
         seconds = "not told" if row.seconds is None else f"{row.seconds:.0f}"
-        lines.append(f"| {row.trouble.what} | {row.library} | {seconds} | {row.text.replace('|', chr(92) + '|')} |")
+        lines.append(f"| {row.trouble.what} | {row.library} | {seconds} | {shortened(row.text).replace('|', chr(92) + '|')} |")
     return "\n".join(lines)
 
 

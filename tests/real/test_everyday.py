@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from coordinator_model.events import PARTITIONS_ADDED
-from tests.real.everyday import TROUBLES, Row, Told, row_of, table
+from tests.real.everyday import TROUBLES, Row, Told, row_of, shortened, table
 
 KILLED = next(one for one in TROUBLES if one.name == "killed")
 GROWN = next(one for one in TROUBLES if one.name == "grown")
@@ -56,3 +56,10 @@ def test_the_table_has_a_row_for_each_trouble_and_says_what_was_not_told() -> No
         "| one of two killed for good | kafka-python | 30 | warning T-13: a \\| b |",
         "| partitions are added | kafka-python | not told |  |",
     ]
+
+
+def test_the_table_leaves_out_member_ids_versions_and_costs() -> None:
+    said_of = "Group g has 1 member instead of 2: member g-2-ea44 (client g-2 at 127.0.0.1, kafka-python 3.0.12) died at 10:00:00. Cost so far: 3 s."
+    assert shortened(said_of) == "Group g has 1 member instead of 2: client g-2 at 127.0.0.1 died at 10:00:00."
+    said_by = "Client g-1 at 127.0.0.1, confluent-kafka-python 2.16.1-rdkafka-2.16.0 cannot join group g"
+    assert shortened(said_by) == "Client g-1 at 127.0.0.1 cannot join group g"

@@ -150,6 +150,21 @@ def test_M_14_warns_of_a_client_that_gives_up_beside_a_living_holder_of_its_inst
     assert "which lives" in finding.summary
 
 
+def test_M_14_does_not_come_again_when_the_holder_ends_long_after_the_refused_client_has_gone() -> None:
+    talk = Epochs()
+    a, a2 = talk.member("a", "i"), talk.member("a2", "i")
+    talk.joins(a, 2, foo(0, 1))
+    talk.live([a], 10)
+    talk.refused_join(a2, 111)
+    talk.close(a2)
+    talk.live([a], 20)
+    assert talk.the("M-14").status is not Status.RESOLVED
+    talk.close(a)
+    talk.wait(150_000)
+    assert [one.rule for one in talk.opened() if one.rule == "M-14"] == ["M-14"]
+    assert talk.the("M-14").status is Status.RESOLVED
+
+
 # ---------------------------------------------------------------------------------------------------- M-15
 
 
@@ -286,9 +301,12 @@ def test_M_16_warns_of_a_client_whose_topic_does_not_exist(talk: Conversation) -
     talk.find_coordinator(c)
     asks_in_vain(talk, c, "ordres")
     asks_in_vain(talk, d, "else")
-    talk.wait(61_000)
+    talk.wait(18_000)
+    assert talk.rules() == []
+    talk.wait(4_000)
     finding = talk.the("M-16")
     assert finding.severity is Severity.WARNING
+    assert "has not asked to join for 20.0 s, though its connection is open" in finding.summary
     assert "It asks for ordres, which the brokers do not have." in finding.summary
     assert finding.action.startswith("Mend the name")
 
@@ -399,6 +417,23 @@ def test_A_15_warns_of_topics_that_do_not_exist(talk: Conversation) -> None:
     assert finding.severity is Severity.WARNING
     assert "it subscribes to ordres, and there is no such topic" in finding.summary
     joins(talk, 4, {a: ("orders",), b: ("orders",)}, plan={a: assignment(orders=(0,)), b: assignment(orders=(1,))})
+    talk.settle()
+    assert talk.the("A-15").status is Status.RESOLVED
+
+
+def test_A_15_warns_of_a_member_that_has_no_right_to_its_topic(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.topics(orders=3)
+    joins(talk, 3, {a: ("orders",), b: ("orders",)}, plan={a: NOTHING, b: NOTHING})
+    live(talk, [a, b], 60)
+    assert talk.rules() == []
+    asks_in_vain(talk, a, "orders", NO_RIGHT)
+    live(talk, [a, b], 20)
+    finding = talk.the("A-15")
+    assert (finding.severity, finding.client_id) == (Severity.WARNING, "a")
+    assert "it subscribes to orders, and has no right to it: Metadata was answered TOPIC_AUTHORIZATION_FAILED." in finding.summary
+    assert finding.action.startswith("Grant the client's principal")
+    joins(talk, 4, {a: ("orders",), b: ("orders",)}, plan={a: assignment(orders=(0,)), b: assignment(orders=(1, 2))})
     talk.settle()
     assert talk.the("A-15").status is Status.RESOLVED
 
