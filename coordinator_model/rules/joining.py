@@ -143,7 +143,8 @@ def _due_by_holder(group: EpochGroupData, client: Arrival, refused: Refusal, hol
     if holder.removed == Removed.AWAY:
         return None
     if holder.removed is not None:
-        return max(refused.last_us, holder.removed_us + _PATIENCE_US), WARNING
+        gave_up = client.actor.connection not in group.connections and holder.accepted_us > refused.last_us + _PATIENCE_US
+        return None if gave_up else (max(refused.last_us, holder.removed_us + _PATIENCE_US), WARNING)
     if _hung_up(group, holder):
         return max(refused.last_us, refused.first_us + _LASTS_US), WARNING
     if client.member_id in group.members:
