@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.groups.pace import STEP_S, STEPS_KEPT
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.restored import difference
 from tests.coordinator_model.rules.offsets import transactional
 
@@ -148,3 +151,15 @@ def test_what_a_group_keeps_of_an_hour_is_bounded() -> None:
     before = len(talk.model.snapshot())
     works(talk, clients, 3_600, offset)
     assert len(talk.model.snapshot()) - before < 200
+
+
+def test_a_group_with_epochs_has_a_pace_too() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    talk.joins(a, 1, foo(0))
+    for turn in range(3 * STEP_S // 5):
+        talk.wait(4_980)
+        talk.beats(a)
+        talk.commit_offsets(a, {0: 5 * PER_S * turn}, generation_id_or_member_epoch=1)
+    talk.tick()
+    assert progress(talk)["records_per_s"] == pytest.approx(PER_S, rel=0.05)
