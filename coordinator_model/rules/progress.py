@@ -17,7 +17,7 @@ from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.group import Group, GroupModel
 from coordinator_model.groups.records import Member
 from coordinator_model.rules.base import Breach, Due, timer_rule, who
-from coordinator_model.wording import begin, clock, counted, seconds, some
+from coordinator_model.wording import begin, clock, counted, plural, seconds, some
 
 _NAMED: Final = 3
 _NEVER_US: Final = 600_000_000
@@ -50,10 +50,11 @@ def O_14(group: ClassicGroupModel | EpochGroup) -> Iterator[Due]:
         return
 
     def describe() -> Breach:
+        beat = f"{counted(len(members), 'member')} {plural(len(members), 'heartbeats', 'heartbeat')}"
         return Breach(
             "",
             f"Group {group.name} has had partitions since {clock(none_us)}, {seconds(_NEVER_US)}, and has committed no offset; "
-            f"{counted(len(members), 'member')} heartbeat. A restart begins where auto.offset.reset says.",
+            f"{beat}. A restart begins where auto.offset.reset says.",
             "OffsetFetch answered with no offset, and no OffsetCommit since",
             (),
             generation=group.generation,

@@ -5,10 +5,10 @@
 
 One broker, ``watch`` as its tap, and another ``watch`` on the packets of an address that nobody reaches, which needs root. For each trouble
 and library there is a group of its own with the trouble's name. The troubles of one library run side by side, one library after the other.
-The table says which finding told each, after how long, and in which words; below it stands what else was said at warning or above of these
+The table says which finding is of each, after how long, and in which words; below it stands what else was said at warning or above of these
 groups.
 
-The exit status is 0 if each trouble was told with its cause, its client and that client's address.
+The exit status is 0 if each trouble was found with its cause, its client and that client's address.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ BROKER: Final[dict[str, str | int]] = {
 }
 
 
-class Told(NamedTuple):
+class Printed(NamedTuple):
     """A finding, or a rebalance with its cause, when ``watch`` printed it."""
 
     at_s: float
@@ -77,6 +77,11 @@ class Told(NamedTuple):
             return f"{self.record['severity']} {self.what}: {self.record['summary']}"
         return f"rebalance to generation {self.record['to_generation']}: {self.what}"
 
+    @property
+    def named(self) -> str:
+        """Where client and address may stand."""
+        return f"{self.text} {self.record['client_id']} {self.record['client_address']}"
+
 
 class Place:
     """The broker, ``watch`` before it and beside it, and what that prints.
@@ -88,7 +93,7 @@ class Place:
     def __init__(self, folder: Path, broker: Broker, front: str, lost: str) -> None:
         self.folder, self.broker, self.front, self.lost = folder, broker, front, lost
         self.administrator = Administrator(broker.internal)
-        self.told: list[Told] = []
+        self.printed: list[Printed] = []
         self.over = threading.Event()
         self.topics: list[str] = []
 
@@ -99,8 +104,8 @@ class Place:
             while not self.over.wait(0.25):
                 *whole, begun = (begun + lines.read()).split("\n")
                 found = (json.loads(line) for line in whole)
-                self.told += [
-                    Told(time.monotonic(), one) for one in found if "rule" in one or one.get("kind") == "rebalance_finished"
+                self.printed += [
+                    Printed(time.monotonic(), one) for one in found if "rule" in one or one.get("kind") == "rebalance_finished"
                 ]
 
     def produce(self) -> None:
@@ -112,8 +117,8 @@ class Place:
                     producer.produce(topic, b"x" * 100)
             producer.poll(0)
 
-    def of(self, group: str) -> list[Told]:
-        return [one for one in self.told if one.record["group"] == group]
+    def of(self, group: str) -> list[Printed]:
+        return [one for one in self.printed if one.record["group"] == group]
 
 
 class Cast:
@@ -329,11 +334,12 @@ def uncommitted(cast: Cast) -> None:
 class Trouble(NamedTuple):
     name: str
     what: str
-    rules: frozenset[str]  #: each tells it, or the causes of the rebalance that it brings
+    rules: frozenset[str]  #: each is of it, or the causes of the rebalance that it brings
     says: str  #: with these words
     make: Callable[[Cast], None]
-    lasts_s: float = 90.0  #: for so long it may stay untold
+    lasts_s: float = 90.0  #: for so long it may stay unfound
     not_by: frozenset[str] = frozenset()  #: libraries that cannot have it
+    of_group: bool = False  #: no client of it is to be named
 
 
 CONSUMER: Final = frozenset({"confluent-kafka-consumer"})
@@ -361,11 +367,11 @@ TROUBLES: Final = (
     Trouble("expired", "offsets expired while the group was empty", frozenset({"O-10"}), "{group}-", expired),
     Trouble("deleted", "its topic is deleted", frozenset({"A-15", "O-09", "T-13"}), "{group}", deleted_topic),
     Trouble("hanging", "one of two hangs in a record and heartbeats", frozenset({"O-15"}), "{group}-", hanging, lasts_s=120),
-    Trouble("grown", "partitions are added", frozenset({PARTITIONS_ADDED}), "", grown),
+    Trouble("grown", "partitions are added", frozenset({PARTITIONS_ADDED}), "", grown, of_group=True),
     Trouble(
         "matching", "a topic is made that its pattern matches", frozenset({SUBSCRIPTION_CHANGED}), "", new_match, not_by=CONSUMER
     ),
-    Trouble("uncommitted", "it never commits", frozenset({"O-14"}), "", uncommitted, lasts_s=640),
+    Trouble("uncommitted", "it never commits", frozenset({"O-14"}), "", uncommitted, lasts_s=640, of_group=True),
 )
 
 
@@ -374,7 +380,7 @@ class Row(NamedTuple):
 
     trouble: Trouble
     library: str
-    seconds: float | None  #: from the trouble until it was told; None if it was not
+    seconds: float | None  #: from the trouble until it was found; None if it was not
     text: str
     names_client: bool
     beside: tuple[str, ...]  #: what else was said of the group at warning or above
@@ -383,19 +389,19 @@ class Row(NamedTuple):
 def row_of(trouble: Trouble, cast: Cast, words: str) -> Row:
     """Hold what was said of a group against its trouble."""
     said = cast.place.of(cast.group)
-    telling = [one for one in said if one.what in trouble.rules and one.at_s >= cast.began_s and words in one.text]
+    found = [one for one in said if one.what in trouble.rules and one.at_s >= cast.began_s and words in one.text]
     others = {one.record["id"]: one for one in said if one.is_finding and one.what not in trouble.rules}
     beside = tuple(one.text for one in others.values() if one.record["severity"] != "info")
-    if not telling:
+    if not found:
         return Row(trouble, cast.library.name, None, "", names_client=False, beside=beside)
-    first = telling[0]
-    newest = next(one for one in reversed(telling) if one.record["id"] == first.record["id"])
-    names_client = not first.is_finding or (f"{cast.group}-" in newest.text and HOST in newest.text)
+    first = found[0]
+    newest = next(one for one in reversed(found) if one.record["id"] == first.record["id"])
+    names_client = trouble.of_group or (f"{cast.group}-" in newest.named and HOST in newest.named)
     return Row(trouble, cast.library.name, first.at_s - cast.began_s, newest.text, names_client, beside)
 
 
 def played(place: Place, trouble: Trouble, library: Library) -> Row:
-    """Cause a trouble, and wait until it is told."""
+    """Cause a trouble, and wait until it is found."""
     cast = Cast(place, trouble, library)
     words = trouble.says.format(group=cast.group, lost=place.lost)
     try:
@@ -432,7 +438,7 @@ class SideBySide:
 
 def shortened(text: str) -> str:
     """Return what was said without member ids, versions of software and costs."""
-    named = re.sub(r"[Mm]ember \S+ \((client \S+ at [\d.]+)[^)]*\)", r"\1", text)
+    named = re.sub(r"[Mm]ember \S+(?:, instance \S+)? \((client \S+ at [\d.]+)[^)]*\)", r"\1", text)
     return re.sub(r",? \(?(confluent-)?kafka-python [\w.-]+| Cost so far: .*", "", named)
 
 
@@ -440,7 +446,7 @@ def table(rows: Sequence[Row]) -> str:
     """The table in Markdown."""
     lines = ["| trouble | library | seconds | said |", "| --- | --- | --- | --- |"]
     for row in sorted(rows, key=lambda one: (TROUBLES.index(one.trouble), one.library)):
-        seconds = "not told" if row.seconds is None else f"{row.seconds:.0f}"
+        seconds = "not found" if row.seconds is None else f"{row.seconds:.0f}"
         lines.append(f"| {row.trouble.what} | {row.library} | {seconds} | {shortened(row.text).replace('|', chr(92) + '|')} |")
     return "\n".join(lines)
 
