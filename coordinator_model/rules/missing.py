@@ -67,7 +67,7 @@ class _Way(NamedTuple):
 def _how(group: GroupModel[Any], gone: Gone) -> _Way:
     """Return how a member went, with what it was refused just before."""
     way, refused = _went(group, gone), _refused(group, gone)
-    if refused is None or gone.why == Removed.REMOVED or refused.at_us < gone.stopped_us - _JUST_BEFORE_US:
+    if refused is None or gone.why == Removed.REMOVED:
         return way
     words = f"{way.words}, after {refused.words} refused at {clock(refused.at_us)} with {error_name(refused.error)}"
     return way._replace(words=words, action=refused.action, is_orderly=False, blame=CONFIG)
@@ -83,14 +83,19 @@ class _Refused(NamedTuple):
 
 
 def _refused(group: GroupModel[Any], gone: Gone) -> _Refused | None:
+    """Return what a member was refused last, in the minute before it stopped."""
+    since_us = gone.stopped_us - _JUST_BEFORE_US
+    return max((one for one in _refusals(group, gone) if one.at_us >= since_us), key=lambda one: one.at_us, default=None)
+
+
+def _refusals(group: GroupModel[Any], gone: Gone) -> Iterator[_Refused]:
     forbidden = group.arrivals.forbidden.get(gone.member_id)
     if forbidden is not None:
-        return _Refused(f"its {API_NAMES[forbidden.api_key]} was", GROUP_AUTHORIZATION_FAILED, forbidden.at_us, _FORBIDDEN)
+        yield _Refused(f"its {API_NAMES[forbidden.api_key]} was", GROUP_AUTHORIZATION_FAILED, forbidden.at_us, _FORBIDDEN)
     rejected = group.offsets.rejected.get(gone.member_id) if isinstance(group, ClassicGroupModel) else None
-    if rejected is None or rejected.error not in NO_TOPIC:
-        return None
-    names = some([f"{topic}-{number}" for topic, number in rejected.partitions], _NAMED)
-    return _Refused(f"its commits of {names} were", rejected.error, rejected.last_us, _TOPIC_GONE)
+    if rejected is not None and rejected.error in NO_TOPIC:
+        names = some([f"{topic}-{number}" for topic, number in rejected.partitions], _NAMED)
+        yield _Refused(f"its commits of {names} were", rejected.error, rejected.last_us, _TOPIC_GONE)
 
 
 def _went(group: GroupModel[Any], gone: Gone) -> _Way:

@@ -281,6 +281,19 @@ def test_T_13_names_the_topic_that_was_deleted_before_a_member_fell_silent(talk:
     assert finding.action.startswith("See who deleted the topic.")
 
 
+def test_T_13_names_the_deleted_topic_although_a_right_was_missing_minutes_before(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    talk.heartbeat(c, error=30)
+    live(talk, [a, b, c], 90)
+    talk.commit(c, 3)
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 30)
+    [finding] = missing(talk)
+    assert "after its commits of t-0 were refused at " in finding.summary
+    assert finding.action.startswith("See who deleted the topic.")
+
+
 def test_T_13_does_not_name_a_refusal_of_minutes_before(talk: Conversation) -> None:
     a, b, c = three(talk)
     talk.heartbeat(c, error=30)
