@@ -40,11 +40,12 @@ from coordinator_model.stored import Stored
 from coordinator_model.tap_watch import tap_of
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import (
-    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
     EPOCH_HEARTBEATS,
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
+    NOT_COORDINATOR,
     SYNC_GROUP,
 )
 from coordinator_model.wire.record import MirrorRecord
@@ -207,9 +208,11 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
         """Process error 14, 15 or 16: the group is moving, unless the client asked the wrong broker.
 
-        A request that the coordinator answers with 15, or with 16 as it unloads the group, may have taken effect all the same.
+        A request that is answered with 15, perhaps by a coordinator that has accepted nobody yet, or with 16 by one that unloads the group,
+        may have taken effect all the same.
         """
-        if exchange.error != COORDINATOR_LOAD_IN_PROGRESS and is_coordinator(self, exchange.broker):
+        unloads = exchange.error == NOT_COORDINATOR and is_coordinator(self, exchange.broker)
+        if unloads or exchange.error == COORDINATOR_NOT_AVAILABLE:
             self.effects.note(exchange, exchange.res_us)
             self.outcome_unknown(exchange)
         if steps_down(self, exchange.broker):

@@ -122,10 +122,15 @@ def test_E_18_allows_an_instance_id_to_be_taken_by_a_join_answered_15_or_16(erro
     assert "E-18" not in rules_of(talk)
 
 
-def test_E_03_allows_a_fence_after_two_heartbeats_answered_15() -> None:
-    """Each may have delivered an epoch, so the third request is two epochs behind."""
+@pytest.mark.parametrize("moved", [False, True])
+def test_E_03_allows_a_fence_after_two_heartbeats_answered_15(*, moved: bool) -> None:
+    """Each may have delivered an epoch, so the third request is two epochs behind. A broker that has loaded the group acts at once."""
     talk = Epochs()
     a, _ = pair(talk)
+    if moved:
+        talk.close(a)
+        a = a.reconnected("2")
+        talk.refused(a, 14)
     talk.refused(a, 15)
     talk.refused(a, 15)
     talk.refused(a, 110)
