@@ -24,6 +24,14 @@ def test_an_event_that_comes_again_is_known_by_its_id():
     assert len(filled([*lines, *lines]).groups[KEY].events) == len(lines)
 
 
+def test_the_events_of_a_group_share_its_name_and_those_of_its_members():
+    events = filled(line for line in history.orders() if "kind" in line).groups[KEY].events
+    of_members = [event for event in events if getattr(event, "member_id", None)]
+    for field in ("cluster", "group", "member_id", "client_id"):
+        values = [getattr(event, field) for event in of_members]
+        assert len({id(value) for value in values}) == len(set(values)) < len(values)
+
+
 def test_events_are_kept_in_the_order_of_their_times_in_whatever_order_they_come():
     lines = [line for line in history.orders() if "kind" in line]
     times = [event.at_s for event in filled(reversed(lines)).groups[KEY].events]
