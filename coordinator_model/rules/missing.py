@@ -101,7 +101,8 @@ def _refusals(group: GroupModel[Any], gone: Gone) -> Iterator[_Refused]:
 def _went(group: GroupModel[Any], gone: Gone) -> _Way:
     member = group.members.get(gone.member_id)
     why = gone.why if member is None or member.removed is None or gone.why in {Removed.LEFT, Removed.REMOVED} else member.removed
-    closed_us = 0 if member is None or gone.actor.connection in group.connections else member.disconnected_us
+    is_seen = group.shows_ends and gone.actor.connection not in group.connections
+    closed_us = member.disconnected_us if member is not None and is_seen else 0
     is_open = not closed_us and group.facts.captures_ends(group.cluster, group.broker)
     stayed = is_open or closed_us - gone.stopped_us >= _CERTAIN_US
     interval_us, went_us = gone.rebalance_timeout_ms * 1_000, gone.stopped_us

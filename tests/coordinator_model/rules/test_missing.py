@@ -57,6 +57,18 @@ def test_T_13_names_a_member_that_froze_and_keeps_its_connection(talk: Conversat
     assert "suspended process" in finding.action
 
 
+def test_T_13_does_not_take_the_end_of_a_broker_for_that_of_a_member_where_only_that_is_seen(talk: Conversation) -> None:
+    """A request log shows no ends of connections, but that its broker was started anew."""
+    a, b, c = three(talk)
+    for client in (a, b, c):
+        talk.open(client, shows_end=False)
+    dies(talk, [a, b])
+    talk.close(c)
+    live(talk, [a, b], 48)
+    [finding] = missing(talk)
+    assert "fell silent at " in finding.summary
+
+
 def test_T_13_is_an_error_if_no_member_is_left(talk: Conversation) -> None:
     clients = three(talk)
     for client in clients:
