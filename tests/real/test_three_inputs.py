@@ -34,8 +34,9 @@ LOGGED = demo_broker._LOG4J.replace("</Loggers>", '<Logger name="kafka.request.l
 NOT_IN_A_LOG = {"C-14", "T-04", "T-09", "T-10"}
 #: a member is silent, or died; T-13 also names those that the laboratory killed just before
 GONE = {"T-04", "T-09", "T-10"}
-#: what is found instead of a client that hung up, a leader among them, or lost a broker that died: it says nothing more
-HUNG_UP_UNSEEN = {"M-16", "P-10", "R-02", "R-03", "T-04"}
+#: what is found instead of a client that hung up, a leader among them, or lost a broker that died: it says nothing more; and a member
+#: that is missing while its coordinator is away, which a log shows later
+HUNG_UP_UNSEEN = {"M-16", "P-10", "R-02", "R-03", "T-04", "T-13"}
 #: a static member that returns is a new one to a coordinator that had removed it
 UNSURE_IN_FRAMES = {"not seen", "static member returned"}
 
