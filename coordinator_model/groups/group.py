@@ -1,8 +1,7 @@
 """What groups of all types have in common, and how frames and the time reach a group of any type.
 
 Requests and their responses, connections, a coordinator, members that come and go: :class:`Group`. Each type of group has a package of its
-own beside this module, and a class in it that is a :class:`GroupModel`. The rest of the model stores groups, brings frames and the time to
-them, applies rules to their events, and shows them; it asks for no type.
+own beside this module, and a class in it that is a :class:`GroupModel`. The rest of the model keeps and feeds them, and asks for no type.
 """
 
 from __future__ import annotations
@@ -208,8 +207,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
         """Process error 14, 15 or 16: the group is moving, unless the client asked the wrong broker.
 
-        A request that is answered with 15, perhaps by a coordinator that has accepted nobody yet, or with 16 by one that unloads the group,
-        may have taken effect all the same.
+        One answered with 15, perhaps by a coordinator that has accepted nobody yet, or with 16 as the group is unloaded, may have acted.
         """
         unloads = exchange.error == NOT_COORDINATOR and is_coordinator(self, exchange.broker)
         if unloads or exchange.error == COORDINATOR_NOT_AVAILABLE:
