@@ -1,7 +1,8 @@
 """What frames leave possible while a coordinator acts on a Heartbeat or a SyncGroup of a classic member in a consumer group.
 
-See ``positions``. Nothing is judged unless a member of the new protocol certainly stays: with the last of them the group becomes a classic
-one, which answers otherwise, and only its next JoinGroup shows that. A member's epoch is its last JoinGroup's: no other request moves it.
+See ``positions``. Nothing is judged unless a member of the new protocol has certainly been there since the classic one joined: with the
+last of them the group becomes a classic one, which answers otherwise, and with the next one a consumer group again, in which all classic
+members have its generation. No frame shows either, if the last one was silent. A member's epoch is its last JoinGroup's otherwise.
 
 Sources: ``GroupMetadataManager``, ``classicGroupHeartbeatToConsumerGroup``, ``classicGroupSyncToConsumerGroup``.
 """
@@ -58,7 +59,7 @@ def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         exchange.api_version,
         group.release_of(exchange.broker),
     )
-    if possible.allow(exchange.error, exchange.api_key) or not _is_consumer_group(group, exchange):
+    if possible.allow(exchange.error, exchange.api_key) or not _is_consumer_group(group, exchange, member):
         return ()
     if member is None:
         return (Unlawful(exchange, NEVER_JOINED, None, None, False, None),)
@@ -74,10 +75,13 @@ def may_be_moved(group: EpochGroupData, exchange: Exchange, member: EpochMember)
     )
 
 
-def _is_consumer_group(group: EpochGroupData, exchange: Exchange) -> bool:
+def _is_consumer_group(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> bool:
+    """Return True if a member of the new protocol stays, which joined before the classic one did."""
+    since_us = exchange.inv_us if member is None else member.epoch_us
     return any(
         surely_stays(group, exchange, other)
         and other.accepted_us < exchange.inv_us
+        and max(other.joins, default=0) < since_us
         and not any(
             effect.does is Does.JOINS and effect.member_id == other.id  # with a JoinGroup it changes its protocol
             for effect in group.possible(exchange, other.accepted_asked_us)

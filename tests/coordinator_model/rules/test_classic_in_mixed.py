@@ -96,6 +96,18 @@ def new_member_may_have_expired(talk: Epochs, new: Client, old: Client) -> None:
     talk.heartbeat(old, 22)
 
 
+def another_joins_after_it_may_have_expired(talk: Epochs, new: Client, old: Client) -> None:
+    """The group was a classic one in between, at its newest epoch, and the classic member has that one since it is none."""
+    for _ in range(16):
+        talk.wait(3_000)
+        talk.heartbeat(old)
+    another = talk.member("another")
+    talk.joins(another, 5, {})
+    talk.beats(another)
+    talk.wait(100)
+    talk.heartbeat(old, 22)
+
+
 def session_may_be_over(talk: Epochs, new: Client, old: Client) -> None:
     talk.wait(9_500)
     talk.beats(new)
@@ -178,6 +190,7 @@ def answers_alike(talk: Epochs, new: Client, old: Client) -> None:
 @pytest.mark.parametrize(
     "happens",
     [
+        another_joins_after_it_may_have_expired,
         answers_alike,
         converted,
         converts_now,
