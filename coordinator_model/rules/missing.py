@@ -47,6 +47,10 @@ _NOT_POLLED: Final = (
     "process fewer records per poll, or raise max.poll.interval.ms."
 )
 _LEFT: Final = "If it was stopped on purpose, nothing. Else read in its log why it closed its consumer, and start it again."
+_STOPPED_OR_DIED: Final = (
+    "If it was stopped for good, nothing; removeMembersFromConsumerGroup of Kafka's admin client frees its partitions before its session "
+    "ends. Else find out why that process ended (exit code, memory limit, node, deployment), and start it again."
+)
 _REMOVED: Final = "Ask who removed it. Its process goes on only if it joins again."
 _FORBIDDEN: Final = "Grant READ on this group to the principal of that client, then restart it: most libraries give up."
 _TOPIC_GONE: Final = "See who deleted the topic. Make it again, or take it from the subscription; then restart that client."
@@ -122,6 +126,12 @@ def _went(group: GroupModel[Any], gone: Gone) -> _Way:
     if closed_us and isinstance(member, Member) and closes_without_leaving(member):
         words = f"closed at {clock(closed_us)} without leaving, as Kafka Streams does"
         return _Way(words, _LEFT, is_orderly=True, since_us=went_us, known_us=gone.known_us)
+    if why == Removed.NOT_BACK:
+        words = f"left for a while at {went}, as a static member does that is closed, and has not come back"
+        return _Way(words, _LEFT, is_orderly=True, since_us=went_us, known_us=gone.known_us)
+    if closed_us and gone.instance_id is not None and isinstance(group, ClassicGroupModel):
+        words = f"was stopped or died at {clock(closed_us)}: its connection closed, and a static member sends no LeaveGroup"
+        return _Way(words, _STOPPED_OR_DIED, is_orderly=False, since_us=went_us, known_us=gone.known_us)
     if closed_us:
         words = f"died at {clock(closed_us)}: its connection closed without a LeaveGroup"
         known_us = went_us if gone.instance_id is None else gone.known_us  # a static one is expected back until its session ends

@@ -30,7 +30,8 @@ def replay(life: History) -> list[Finding]:
 
 
 def is_error(finding: Finding) -> bool:
-    return finding.severity.rank >= Severity.ERROR.rank
+    """Return True if a finding accuses somebody. That nobody reads for a group (T-13) is true of a life in which all stop for good."""
+    return finding.severity.rank >= Severity.ERROR.rank and finding.rule != "T-13"
 
 
 def errors(records: list[MirrorRecord], **settings: int) -> list[str]:

@@ -11,10 +11,11 @@ from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.loops import arrives, departs
 
 
-def three(talk: Conversation, seconds: int = 70) -> list[Client]:
-    """A group that has had three members for a while, on connections whose ends are captured."""
+def three(talk: Conversation, seconds: int = 70, *, static: str = "") -> list[Client]:
+    """A group that has had three members for a while, on connections whose ends are captured; some of them may be static."""
     clients = [talk.client(name) for name in "abc"]
     for client in clients:
+        client.instance_id = f"i-{client.name}" if client.name in static else None
         talk.open(client)
     talk.round(clients, 3)
     live(talk, clients, seconds)
@@ -46,6 +47,40 @@ def test_T_13_warns_of_a_member_that_was_killed_and_not_replaced(talk: Conversat
     assert "died at " in finding.summary
     assert finding.summary.endswith("Nobody took its place for 30.0 s. Cost so far: 30.0 member-seconds.")
     assert "exit code" in finding.action
+
+
+def test_T_13_does_not_say_that_a_static_member_died_which_may_have_been_stopped(talk: Conversation) -> None:
+    a, b, c = three(talk, static="c")
+    talk.close(c)
+    dies(talk, [a, b])
+    live(talk, [a, b], 60)
+    [finding] = missing(talk)
+    assert "was stopped or died at " in finding.summary
+    assert "died at" not in finding.summary.replace("was stopped or died at", "")
+    assert finding.action.startswith("If it was stopped for good, nothing; ")
+
+
+def test_T_13_is_a_note_of_a_static_member_that_left_for_a_while_and_does_not_come_back() -> None:
+    talk = Epochs()
+    a, b = talk.member("a", "i"), talk.member("b", "j")
+    talk.joins(a, 1, foo(0, 1))
+    talk.joins(b, 2, {})
+    talk.beats(a, 2, foo(0))
+    talk.beats(a)
+    talk.beats(b, 2, foo(1))
+    for _ in range(30):
+        talk.wait(3_000)
+        talk.beats(a)
+        talk.beats(b)
+    talk.leaves(a, -2)
+    talk.close(a)
+    for _ in range(40):
+        talk.wait(3_000)
+        talk.beats(b)
+    [finding] = missing(talk)
+    assert finding.severity is Severity.INFO
+    assert "left for a while at " in finding.summary
+    assert "as a static member does that is closed, and has not come back." in finding.summary
 
 
 def test_T_13_names_a_member_that_froze_and_keeps_its_connection(talk: Conversation) -> None:
