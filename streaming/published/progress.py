@@ -17,7 +17,7 @@ def progress_facts(known: Json) -> list[tuple[str, str]]:
         return []
     now, usually = rate(shown["records_per_s"]), rate(shown["usual_records_per_s"])
     pace = f"{now} records/s at {shown['until'][11:16]} UTC" + (f", usually {usually}" if usually else "")
-    return [*([("progress", pace)] if now else []), ("last commit", f"{shown['last_commit_at'][11:19]} UTC")]
+    return [*([("progress", pace)] if now else []), ("last commit", f"{shown['last_commit_at'][:19].replace('T', ' ')} UTC")]
 
 
 def hour_facts(known: Json) -> list[tuple[str, str]]:

@@ -358,7 +358,7 @@ def _group_cells(known: Json, worst: Worst, now_s: float) -> dict[str, Text]:
         "members": Text("" if known["learning"] and not known["members"] else str(len(known["members"]))),
         "records/s": Text(rate(progress.get("records_per_s"))),
         "usually": Text(rate(progress.get("usual_records_per_s"))),
-        "last commit": Text(progress.get("last_commit_at", "")[11:19]),
+        "last commit": Text(f"{duration(now_s - seconds(progress['last_commit_at']))} ago" if progress else ""),
         "its last hour": Text(bars(progress.get("records", []))),
         "waits for": _waits_for(known),
         "findings": Text(f"{severity[1]} {severity[0].value}", COLOURS[severity[0].value]) if severity else Text(),

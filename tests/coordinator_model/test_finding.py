@@ -65,6 +65,7 @@ def test_a_finding_is_published_in_plain_types() -> None:
         "client_id": "worker",
         "client_address": "10.0.0.1:40001",
         "client_software": None,
+        "broker": None,
         "opened_at": "2023-11-14T22:13:20.000001Z",
         "updated_at": "2023-11-14T22:13:20.000002Z",
         "resolved_at": None,
