@@ -115,6 +115,7 @@ def test_real_consumers_are_mirrored_whole(setup, topic):
             "data", bootstrap_servers=address, group_id=groups[1], client_id="kp-1", auto_offset_reset="earliest"
         )
         _consume(lambda: sum(len(consumer.consume(200, 0.2)) for consumer in two), 200, "confluent-kafka reads")
+        wait_for(lambda: [one.consume(200, 0.2) for one in two] and all(one.assignment() for one in two), "both have joined")
         _consume(lambda: sum(map(len, other.poll(200).values())), 200, "kafka-python reads")
         for consumer in (*two, other):
             consumer.close()
