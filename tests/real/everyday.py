@@ -160,6 +160,13 @@ class Cast:
             self.enter(number).wait_for("assigned", 1, 60)
         self.wait(USUAL_S)
 
+    def reads_and_leaves(self, seconds: float) -> None:
+        """Let one member commit for so long, and close."""
+        self.topic()
+        self.enter(1).wait_for("assigned", 1, 60)
+        self.wait(seconds)
+        self.clients[1].close()
+
     def happens(self) -> None:
         self.began_s = time.monotonic()
 
@@ -271,10 +278,7 @@ def poison(cast: Cast) -> None:
 
 
 def set_back(cast: Cast) -> None:
-    cast.topic()
-    cast.enter(1).wait_for("assigned", 1, 60)
-    cast.wait(20)
-    cast.clients[1].close()
+    cast.reads_and_leaves(20)
     cast.wait(5)
     cast.happens()
     positions = ConsumerGroupTopicPartitions(cast.group, [TopicPartition(cast.group, number, 0) for number in range(4)])
@@ -284,10 +288,7 @@ def set_back(cast: Cast) -> None:
 
 
 def expired(cast: Cast) -> None:
-    cast.topic()
-    cast.enter(1).wait_for("assigned", 1, 60)
-    cast.wait(15)
-    cast.clients[1].close()
+    cast.reads_and_leaves(15)
     cast.wait(RETENTION_S + 15)
     cast.happens()
     cast.enter(1)

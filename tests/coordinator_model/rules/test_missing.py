@@ -22,6 +22,19 @@ def three(talk: Conversation, seconds: int = 70, *, static: str = "") -> list[Cl
     return clients
 
 
+def two(talk: Epochs) -> tuple[Client, Client]:
+    """A group with epochs, of two members with a partition each, on connections whose ends are captured."""
+    a, b = talk.member("a"), talk.member("b")
+    for client in (a, b):
+        talk.open(client)
+    talk.joins(a, 1, foo(0, 1))
+    talk.joins(b, 2)
+    talk.beats(a, 1, foo(0))
+    talk.beats(a, 2, owned=foo(0))
+    talk.beats(b, 2, foo(1))
+    return a, b
+
+
 def dies(talk: Conversation, others: list[Client], generation: int = 4) -> None:
     """A member was killed: its session of 10 s ends, and the others go on without it."""
     live(talk, others, 14)
@@ -380,14 +393,7 @@ def test_T_13_names_the_number_of_a_group_that_is_first_seen_in_mid_life(talk: C
 
 def test_T_13_warns_of_a_member_with_an_epoch_that_died_before_its_session_ends() -> None:
     talk = Epochs()
-    a, b = talk.member("a"), talk.member("b")
-    for client in (a, b):
-        talk.open(client)
-    talk.joins(a, 1, foo(0, 1))
-    talk.joins(b, 2)
-    talk.beats(a, 1, foo(0))
-    talk.beats(a, 2, owned=foo(0))
-    talk.beats(b, 2, foo(1))
+    a, b = two(talk)
     for _ in range(14):
         talk.beats(a)
         talk.beats(b)
@@ -408,14 +414,7 @@ def test_T_13_warns_of_a_member_with_an_epoch_that_died_before_its_session_ends(
 
 def test_T_13_says_who_has_the_partitions_of_a_member_with_an_epoch_that_fell_silent() -> None:
     talk = Epochs()
-    a, b = talk.member("a"), talk.member("b")
-    for client in (a, b):
-        talk.open(client)
-    talk.joins(a, 1, foo(0, 1))
-    talk.joins(b, 2)
-    talk.beats(a, 1, foo(0))
-    talk.beats(a, 2, owned=foo(0))
-    talk.beats(b, 2, foo(1))
+    a, b = two(talk)
     for _ in range(14):
         talk.beats(a)
         talk.beats(b)
@@ -434,14 +433,7 @@ def test_T_13_says_who_has_the_partitions_of_a_member_with_an_epoch_that_fell_si
 def test_T_13_counts_once_what_one_member_took_over_from_another_before_it_went() -> None:
     """It was the sum of what each had held when it went: 3 partitions of a topic that has 2."""
     talk = Epochs()
-    a, b = talk.member("a"), talk.member("b")
-    for client in (a, b):
-        talk.open(client)
-    talk.joins(a, 1, foo(0, 1))
-    talk.joins(b, 2)
-    talk.beats(a, 1, foo(0))
-    talk.beats(a, 2, owned=foo(0))
-    talk.beats(b, 2, foo(1))
+    a, b = two(talk)
     talk.live([a, b], 70)
     talk.leaves(b)
     talk.beats(a, 3, foo(0, 1))
