@@ -42,7 +42,7 @@ test: setup ## Run the tests (PYTHON=python3.13 with that Python); twelve minute
 # Two workers with brokers, JVMs and Spark beside each other can hold up a third process for half a minute. So what failed (1; not a run
 # that broke off, 2) is run once more, alone; what fails alone has failed.
 test-all: setup ## The same with all cases, and short runs of the laboratory and of the kills, as CI does
-	@$(BIN)/python -m pytest -n 2 --max-worker-restart 0 --dist loadfile -m "not lab" $(ARGS) || { [ $$? = 1 ] && \
+	@$(BIN)/python -m pytest -n 2 --max-worker-restart 2 --dist loadfile -m "not lab" $(ARGS) || { [ $$? = 1 ] && \
 	    echo "=== What failed, once more, alone" && \
 	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m "not lab"; }
 

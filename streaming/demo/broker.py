@@ -41,6 +41,7 @@ HOST: Final = "127.0.0.1"
 START_TIMEOUT_S: Final = 300.0  # for an overloaded machine; a start usually takes 5 s
 _LONGEST_ANSWER_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 30.0
+_DAY_MS: Final = 86_400_000
 
 # Below the ephemeral ports of Linux and macOS, so that no outgoing connection takes a port between its selection and its use.
 _PORTS: Final = range(20_000, 32_000)
@@ -322,6 +323,9 @@ class Broker:
             "num.network.threads": 2,
             "num.io.threads": 4,
             "log.cleaner.dedupe.buffer.size": 8 * 2**20,
+            # What is replayed into a topic may be years old, and retention goes by the records' own times. So it does not look.
+            "log.retention.check.interval.ms": _DAY_MS,
+            "log.initial.task.delay.ms": _DAY_MS,
             **self._properties,
         }
 
