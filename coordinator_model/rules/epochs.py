@@ -13,6 +13,7 @@ from coordinator_model.groups.epochs.events import (
     DeletedAlive,
     EpochFenceIgnored,
     EpochShrank,
+    ImpossibleEpoch,
     JoinedAgain,
     MalformedHeartbeat,
     Unlawful,
@@ -308,4 +309,27 @@ def E_24(group: EpochGroupData, deleted: DeletedAlive) -> Breach:
         f"{seconds(since_us)} before.",
         "a DeleteGroups that succeeded",
         captured(member.epoch_frame, *exchange_evidence(exchange)),
+    )
+
+
+@rule("impossible epoch", ERROR, CERTAIN, BROKER)
+def E_25(group: EpochGroupData, impossible: ImpossibleEpoch) -> Breach:
+    """A client that joined may not know that it is a member, or one that left may be one still: its partitions stay idle.
+
+    Condition: A join succeeded with an epoch below 1, or a leave with another epoch than that of its request.
+    Expected: To a join the group's epoch, to a leave the -1 or -2 that it asked for.
+    Action: Look for a proxy or a gateway between that client and the broker named, and connect the client past it. If there is
+        none, keep the frames (rebalance-monitor record) and the broker's log, and report them with its version.
+    False alarms: A broker that is not Apache Kafka may answer leaves otherwise. A join without topic names in version 0 of the API
+        may get epoch 0 from a preview broker, and is not judged for that.
+    """
+    exchange, epoch = impossible.exchange, impossible.epoch
+    asked = "leave" if exchange.generation < JOIN_EPOCH else "join"
+    return Breach.of_sender(
+        exchange,
+        f"The coordinator {exchange.broker} answered the {asked} of {sender_text(exchange)} in group {group.name} with epoch {epoch}, "
+        "which no coordinator gives there.",
+        f"a {asked} at epoch {exchange.generation} answered with epoch {epoch}",
+        (epoch_request_evidence(exchange), epoch_response_evidence(exchange, epoch)),
+        generation=None,
     )

@@ -161,6 +161,13 @@ class InstanceChanged(NamedTuple):
     member: EpochMember
 
 
+class ImpossibleEpoch(NamedTuple):
+    """A join or a leave was answered with an epoch that no coordinator gives there."""
+
+    exchange: Exchange
+    epoch: int
+
+
 class NoAssignment(NamedTuple):
     """A join or a full request was answered without the assignment."""
 

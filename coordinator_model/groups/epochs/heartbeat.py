@@ -23,6 +23,7 @@ from coordinator_model.groups.epochs.events import (
     ClaimedMore,
     EpochFenceIgnored,
     EpochShrank,
+    ImpossibleEpoch,
     InstanceChanged,
     InstanceHeld,
     JoinedAgain,
@@ -226,6 +227,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
         return events + _refused(group, exchange, body, member, overlapped=overlapped)
     group.assignor_failures = 0
     events += heartbeat_fields.note_shutdown(group, exchange, member)
+    events += _check_epoch(exchange, body.member_epoch)
     if exchange.generation < JOIN_EPOCH:
         _left(group, exchange, member)
         return events
@@ -233,6 +235,19 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[E
 
 
 # ---------------------------------------------------------------------------------------------------- successes
+
+
+def _check_epoch(exchange: Exchange, epoch: int) -> tuple[Event, ...]:
+    """Return an event if a join or a leave was answered with an epoch that it cannot have.
+
+    A preview broker, which has version 0 alone, leaves a new group at epoch 0 until some member names a topic.
+    """
+    asked, facts = exchange.generation, exchange.facts
+    assert isinstance(facts, HeartbeatFacts)
+    if asked == JOIN_EPOCH:
+        least = JOIN_EPOCH if exchange.api_version < 1 and not facts.topics else JOIN_EPOCH + 1
+        return (ImpossibleEpoch(exchange, epoch),) if epoch < least else NOTHING
+    return (ImpossibleEpoch(exchange, epoch),) if asked < JOIN_EPOCH and epoch != asked else NOTHING
 
 
 def _accepted(group: EpochGroupData, exchange: Exchange, body: Any, *, overlapped: bool) -> tuple[Event, ...]:

@@ -120,6 +120,31 @@ class EpochLowered(UnlawfulHeartbeat):
         return replace(body, member_epoch=asked.body.member_epoch - 1)
 
 
+class JoinWithoutEpoch(UnlawfulHeartbeat):
+    """A join is answered with epoch 0."""
+
+    rules = frozenset({"E-25"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        return not answer.error_code and request.member_epoch == 0
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, member_epoch=0)
+
+
+class LeaveWithAnEpoch(UnlawfulHeartbeat):
+    """A leave is answered with the epoch of a member."""
+
+    least_acts = 8
+    rules = frozenset({"E-25"})
+
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        return not answer.error_code and request.member_epoch < 0
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return replace(body, member_epoch=self.group.epoch)
+
+
 class WrongFence(UnlawfulHeartbeat):
     """A member that names the epoch it was answered last is fenced."""
 
@@ -587,6 +612,8 @@ def with_error(body: wire.OffsetCommitResponse, error: int) -> wire.OffsetCommit
 
 ACTS: tuple[type[Unlawful], ...] = (
     EpochLowered,
+    JoinWithoutEpoch,
+    LeaveWithAnEpoch,
     WrongFence,
     ForeignMember,
     AssignmentWithheld,

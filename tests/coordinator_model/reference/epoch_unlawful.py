@@ -12,6 +12,8 @@ from tests.coordinator_model.reference.consumer_unlawful import (
     ForeignMember,
     GoneAccepted,
     ImpossibleError,
+    JoinWithoutEpoch,
+    LeaveWithAnEpoch,
     MalformedAccepted,
     Shadow,
     StaleEpochAccepted,
@@ -108,6 +110,6 @@ def _of(kind: type[Any], *shared: type[Unlawful]) -> tuple[type[Unlawful], ...]:
     return tuple(type(act.__name__, (act,), {"kind": kind}) if issubclass(act, Shadow) else act for act in shared)
 
 
-_SHARED = (EpochLowered, WrongFence, ForeignMember, ImpossibleError, GoneAccepted)
+_SHARED = (EpochLowered, JoinWithoutEpoch, LeaveWithAnEpoch, WrongFence, ForeignMember, ImpossibleError, GoneAccepted)
 SHARE_ACTS = _of(wire.ShareGroupHeartbeatRequest, *_SHARED, TwoEpochsBackAccepted, JoinWithoutTopicsAccepted)
 STREAMS_ACTS = _of(wire.StreamsGroupHeartbeatRequest, *_SHARED, StaleEpochAccepted, JoinWithTasksAccepted, TasksGivenTwice)

@@ -769,3 +769,34 @@ def test_E_24_allows_the_deletion_of_a_group_that_may_be_empty(why: str) -> None
         talk.answer(leaves, talk.given(a, -1))
     talk.settle()
     assert "E-24" not in talk.rules()
+
+
+# ---------------------------------------------------------------------------------------------------- E-25
+
+
+@pytest.mark.parametrize(("asked", "epoch", "what"), [(0, 0, "join"), (0, -1, "join"), (-1, 5, "leave"), (-2, -1, "leave")])
+def test_E_25_fires_when_a_join_or_a_leave_is_answered_with_an_epoch_that_it_cannot_have(asked: int, epoch: int, what: str) -> None:
+    talk = Epochs()
+    talk.joins(talk.member("z"), 2)
+    a = talk.member("a", "i")
+    if asked:
+        talk.joins(a, 4, foo(0))
+    talk.wait(20)
+    fields = {} if asked else talk.join_fields()
+    talk.call(a, talk.beat_request(a, asked, **fields), talk.given(a, epoch, None if asked else {}))
+    finding = talk.the("E-25")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CERTAIN, Blame.BROKER)
+    assert finding.summary.startswith(f"The coordinator 1 answered the {what} of ")
+    assert finding.summary.endswith(f" in group g with epoch {epoch}, which no coordinator gives there.")
+    over(talk)
+    assert talk.the("E-25").status is Status.RESOLVED
+    assert talk.rules() == ["E-25"]
+
+
+def test_E_25_leaves_preview_brokers_alone_in_a_new_group_without_topics() -> None:
+    talk = Epochs()
+    a = talk.member("a")
+    fields = {**talk.join_fields(), "subscribed_topic_names": ()}
+    talk.call(a, talk.beat_request(a, 0, **fields), talk.given(a, 0, {}), version=0)
+    talk.settle()
+    assert talk.rules() == []
