@@ -201,6 +201,8 @@ class ClusterFacts(Stored):
 
     def answered_us(self, cluster: str, addresses: Iterable[str]) -> int | None:
         """Return when a broker last answered anybody, at any of its addresses; None if ends of its connections are captured."""
+        if not self._first:
+            return None
         firsts = (self._first.get((cluster, one)) for one in addresses)
         return max((self._answered_us[cluster, first] for first in firsts if first is not None), default=None)
 

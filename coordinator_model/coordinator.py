@@ -439,7 +439,7 @@ class Coordinator:
                 found.extend(self._rules.report(group, open_findings, CATALOGUE["V-02"], breach, self.now_us))
                 self.groups.lose_coverage(key, self.now_us, "the model stumbled over it")
         self._group_events.settle(now_us)
-        if self._own.open_findings.open:
+        if self._own.due_us is not None and self._own.due_us <= now_us:
             found.extend(self._own.settle(now_us))
 
     def _check(self, key: GroupKey, found: list[Finding]) -> None:

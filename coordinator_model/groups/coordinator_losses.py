@@ -71,9 +71,11 @@ class CoordinatorLoss(Stored):
             if one.api_key in NEVER_WAITS and one.gap_free and not one.queued_behind and is_coordinator(group, one.broker)
         )
         first = min(unanswered, key=lambda one: one.inv_us, default=None)
+        if first is None:
+            return
         write_ms = group.settings.write_timeout_ms
         patience_us = write_ms * 1_000 + group.settings.slack_us(write_ms)
-        if first is None or now_us < max(first.inv_us, self.throttled_until_us, group.covered_since_us) + patience_us:
+        if now_us < max(first.inv_us, self.throttled_until_us, group.covered_since_us) + patience_us:
             return
         if all((member.proven_us or 0) < first.inv_us for member in group.members.values()) and (of_members := sessions_ms()):
             self._lose(group, first.inv_us, of_members, silent=first)

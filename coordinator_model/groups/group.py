@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import chain
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from msgspec import field
@@ -52,8 +53,6 @@ from coordinator_model.wire.record import MirrorRecord
 M = TypeVar("M", bound=AnyMember)
 
 REMOVED_MEMBERS_KEPT: Final = 32
-
-
 MID_LIFE: Final = "first seen in mid-life"
 
 
@@ -471,11 +470,11 @@ class GroupModel(Group[M]):
         elif self.members:
             coming.append(now_us + _STEADY_US)
         awaiting, answered_us = self.awaiting(), self.coordinator_changes.last_answer_us(self)
-        for member in sorted(self.members.values(), key=lambda member: member.last_frame_us):  # those that fall silent first
+        for member in sorted(self.members.values(), key=attrgetter("last_frame_us")):  # those that fall silent first
             if member.id in awaiting:
                 coming.append(now_us + _SOON_US)  # its response does not schedule a check
                 continue
-            if self.certainly_lasts(member, now_us + _STEADY_US):
+            if self.certainly_lasts(member, min(coming)):
                 continue  # the group is looked at before
             end_us = self.session_end_us(member)
             if end_us is not None and end_us <= now_us and answered_us is not None and answered_us < end_us:

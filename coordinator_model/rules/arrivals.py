@@ -257,11 +257,10 @@ def _cause_of(group: Group, topics: tuple[str, ...], pattern: str) -> _Cause | N
         named = some(missing, _NAMED, " and ")
         text = f"it subscribes to {named}, and there is no such topic."
         return _Cause(f"no topic {named}", text, WARNING, _MEND_NAME)
-    members = list(group.present_members())
     partitions = sum(count.partitions for count in counts.values() if count is not None)
-    if counts and None not in counts.values() and 0 < partitions < len(members):
+    if partitions and None not in counts.values() and partitions < (members := sum(1 for _ in group.present_members())):
         text = (
-            f"its topics have {counted(partitions, 'partition')}, and the group has {counted(len(members), 'member')}. It takes over when "
+            f"its topics have {counted(partitions, 'partition')}, and the group has {counted(members, 'member')}. It takes over when "
             "another one goes."
         )
         return _Cause("spare", text, INFO, "Nothing, if it is a spare one. Else add partitions, or run fewer members.", OPERATOR)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum, auto
 from types import UnionType
 from typing import Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -188,7 +188,7 @@ class FrameRule(Rule):
     explained: Explained | None = None
 
 
-class Matter(Enum):
+class Matter(IntEnum):
     """The subject of a timer rule. The rule need not check a group without such a subject."""
 
     ANYTHING = auto()

@@ -53,11 +53,12 @@ def R_05(group: ClassicGroup) -> Iterator[Due]:
         return
     for id_ in newest.roster:
         member = group.members.get(id_)
-        abandoned = group.rebalance_history.given_up_by(group, member) if member is not None else None
-        if member is None or abandoned is None or abandoned.api_key != JOIN_GROUP or abandoned.at_us > newest.proven_us:
+        if member is None or member.joined == newest.generation or member.removed is not None:
             continue
-        sent_since = member.last_frame and member.last_frame_us > abandoned.at_us
-        if sent_since or member.joined == newest.generation or member.removed is not None:
+        abandoned = group.rebalance_history.given_up_by(group, member)
+        if abandoned is None or abandoned.api_key != JOIN_GROUP or abandoned.at_us > newest.proven_us:
+            continue
+        if member.last_frame and member.last_frame_us > abandoned.at_us:
             continue
 
         def describe(id_: str = id_, abandoned: AbandonedRequest = abandoned) -> Breach:

@@ -343,8 +343,10 @@ def S_10(group: ClassicGroup) -> Iterator[Due]:
     if newest is None or newest.roster is None or newest.leader_synced_us is None:
         return
     for id_, instance_id in newest.roster.items():
+        if instance_id is None or id_ in newest.idle:
+            continue
         member = group.members.get(id_)
-        if instance_id is None or member is None or member.joined == newest.generation or id_ in newest.idle:
+        if member is None or member.joined == newest.generation:
             continue
         if not member.present or not member.last_frame or member.last_frame_us >= newest.proven_us or group.parked(member):
             continue

@@ -235,6 +235,10 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
         settings = self.settings
         return since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + self.clock_skew_us
 
+    def certainly_lasts(self, member: Member, at_us: int) -> bool:
+        timeout_ms = member.session_timeout_ms
+        return timeout_ms is None or member.session_since_us + timeout_ms * 1_000 + self.settings.slack_us(timeout_ms) >= at_us
+
     def held_by(self, member: Member) -> Mapping[str, Iterable[int]] | None:
         known = self.rebalances
         return known.held.get(member.instance_id or member.id, {}) if known.held_known else None
