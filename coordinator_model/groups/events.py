@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, StaticMember, SuspectedRefusal
+from coordinator_model.finding import Evidence
+from coordinator_model.groups.records import AnyMember, ClientInfo, Exchange, Generation, Member, StaticMember, SuspectedRefusal
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.positions import Verdict
@@ -69,6 +70,15 @@ class Returned(NamedTuple):
 
     exchange: Exchange
     instance: StaticMember
+
+
+class DeletedAlive(NamedTuple):
+    """A DeleteGroups succeeded although the group had a member."""
+
+    exchange: Exchange
+    member: AnyMember
+    accepted_us: int  #: when it was accepted last
+    proof: Evidence | None  #: of its being a member
 
 
 class FenceIgnored(NamedTuple):

@@ -1,16 +1,18 @@
 """Family E: epochs and identities in groups whose members have epochs (KIP-848, KIP-932, KIP-1071).
 
 The protocol's table decides what a coordinator may answer, over everything that is possible at that moment. These rules say which of
-its rows the answer broke. A refusal is no finding: epochs move on while requests are under way, and clients join again.
+its rows the answer broke. A refusal is no finding: epochs move on while requests are under way, and clients join again. E-24 holds for
+classic groups too.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIRMED, CRITICAL, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.events import (
     ClaimedMore,
-    DeletedAlive,
     EpochFenceIgnored,
     EpochShrank,
     ImpossibleEpoch,
@@ -20,12 +22,14 @@ from coordinator_model.groups.epochs.events import (
 )
 from coordinator_model.groups.epochs.positions import FENCED, GONE, HELD, MALFORMED, NEVER_JOINED, REFUSED, STALE
 from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH
+from coordinator_model.groups.events import DeletedAlive
 from coordinator_model.groups.evidence import (
     epoch_exchange_evidence,
     epoch_request_evidence,
     epoch_response_evidence,
     exchange_evidence,
 )
+from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import HeartbeatFacts, Removed
 from coordinator_model.rules.base import Breach, captured, is_refused_no_longer, rule, sender_text, who
 from coordinator_model.wire import API_NAMES, error_name
@@ -291,24 +295,24 @@ def E_23(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
 
 
 @rule("group deleted with a member", CRITICAL, CONFIRMED, BROKER)
-def E_24(group: EpochGroupData, deleted: DeletedAlive) -> Breach:
+def E_24(group: GroupModel[Any], deleted: DeletedAlive) -> Breach:
     """All offsets of a group that consumes are gone: its members begin again where auto.offset.reset says, and others own their partitions.
 
     Condition: A DeleteGroups succeeded although a member was accepted less than a session before, has given nothing up too late, and
-        has neither left nor asked to.
+        has neither left nor asked to. In a classic group it is in sync, all members were seen, and none has asked to join or leave since.
     Expected: NON_EMPTY_GROUP.
     Action: Set the offsets of the group again (kafka-consumer-groups.sh --reset-offsets) and restart its clients. Keep the frames
         (rebalance-monitor record) and the coordinator's log of that moment, and report them.
-    False alarms: None known. It rests when the coordinator has moved.
+    False alarms: An operator who removes the members on a path that is not captured. It rests when the coordinator has moved.
     """
     exchange, member = deleted.exchange, deleted.member
-    since_us = exchange.inv_us - member.accepted_asked_us
+    since_us = exchange.res_us - deleted.accepted_us
     return Breach.of_member(
         member,
         f"The coordinator {exchange.broker} deleted group {group.name}, although {who(member)} is a member of it and was accepted "
         f"{seconds(since_us)} before.",
         "a DeleteGroups that succeeded",
-        captured(member.epoch_frame, *exchange_evidence(exchange)),
+        captured(deleted.proof, *exchange_evidence(exchange)),
     )
 
 

@@ -21,13 +21,6 @@ class Unlawful(NamedTuple):
     holder: EpochMember | None = None  #: of the instance id, when a join under it was accepted
 
 
-class DeletedAlive(NamedTuple):
-    """A DeleteGroups succeeded although the group had a member."""
-
-    exchange: Exchange
-    member: EpochMember
-
-
 class EpochShrank(NamedTuple):
     """A success returned an epoch below one that the member had already."""
 

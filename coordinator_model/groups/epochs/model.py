@@ -20,12 +20,11 @@ from coordinator_model.groups.epochs import (
     sessions,
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import DeletedAlive
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.positions import surely_stays
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.view import view
-from coordinator_model.groups.events import Mismatched
+from coordinator_model.groups.events import DeletedAlive, Mismatched
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import ByTopic, Exchange, HeartbeatFacts, Removed, by_topic
 from coordinator_model.groups.requests import REQUEST_READERS
@@ -138,7 +137,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         since_us = exchange.inv_us - self.clock_skew_us
         for member in self.present_members():
             if member.accepted_us < since_us and surely_stays(self, exchange, member):
-                return (DeletedAlive(exchange, member),)
+                return (DeletedAlive(exchange, member, member.accepted_us, member.epoch_frame),)
         return NOTHING
 
     def _note_release(self, exchange: Exchange) -> None:

@@ -13,13 +13,22 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 from coordinator_model import wire
-from coordinator_model.wire.constants import JOIN_GROUP, MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
+from coordinator_model.wire.constants import (
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    MEMBER_ID_REQUIRED,
+    NON_EMPTY_GROUP,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
 from coordinator_model.wire.record import Kind, MirrorRecord
-from tests.coordinator_model.reference.history import History, Plan
+from tests.coordinator_model.reference.coordinator import deleted
+from tests.coordinator_model.reference.history import Act, History, Plan
 from tests.coordinator_model.reference.world import MS, SECOND, VERSIONS, Asked, Connection
 
 WRITTEN_US = 7_500 * MS  #: a write to the log takes no longer: 5 s, and what a timer may be late
 LATE_US = 500 * MS  #: a frame comes no later than that after newer ones
+OPERATOR_DELETES = Act(at_ms=2, what="operator", whom=0)
 EXPLAINED_US = 2 * SECOND  #: a late frame comes within half a second, and a tick follows within one more
 
 
@@ -43,6 +52,8 @@ class Seen(NamedTuple):
     def error(self) -> int:
         if isinstance(self.answer, wire.OffsetCommitResponse):
             return self.answer.topics[0].partitions[0].error_code
+        if isinstance(self.answer, wire.DeleteGroupsResponse):
+            return self.answer.results[0].error_code
         return self.answer.error_code
 
 
@@ -283,6 +294,45 @@ class MemberUnknown(Unlawful):
         return recent and not later_round and synced >= {entry.member_id for entry in roster.members}
 
 
+class LiveGroupDeleted(Unlawful):
+    """A group is deleted although it has members."""
+
+    rules = frozenset({"E-24"})
+
+    def commit_to(self, history: History) -> None:
+        super().commit_to(history)
+        for at_s in (15, 25, 35):
+            history.world.at(at_s * SECOND, lambda: history.operator_acts(OPERATOR_DELETES))
+
+    def occasion(self, connection: Connection, asked: Asked, body: Any) -> bool:
+        return isinstance(body, wire.DeleteGroupsResponse) and body.results[0].error_code == NON_EMPTY_GROUP
+
+    def lie(self, asked: Asked, body: Any) -> Any:
+        return deleted(asked.body, 0)
+
+    def proves(self, act: Seen, seen: list[Seen]) -> bool:
+        """All have their assignments, one was served a moment ago, nobody asked to join or to leave since, and no connection ended."""
+        before = [one for one in seen if one.answered_us < act.asked_us]
+        generation = max((one.answer.generation_id for one in joins(before)), default=0)
+        roster = _roster_known(before, generation, act.asked_us)
+        if roster is None:
+            return False
+        ids = {entry.member_id for entry in roster.members}
+        joined = [one for one in joins(before) if one.answer.generation_id == generation]
+        since_us, connections = max(one.answered_us for one in joined), {one.connection for one in joined}
+        for record in self.history.records:
+            moves = record.kind is Kind.REQUEST and record.api_key in {JOIN_GROUP, LEAVE_GROUP} and record.at_us > since_us
+            ends = record.kind is Kind.CLOSE and record.connection in connections
+            if record.at_us < act.answered_us and (moves or ends):
+                return False
+        served = [one for one in before if one.error == 0 and one.generation == generation]
+        synced = {one.request.member_id for one in served if isinstance(one.answer, wire.SyncGroupResponse)}
+        recent = [
+            one for one in served if isinstance(one.answer, wire.HeartbeatResponse) and act.asked_us - one.asked_us < 4 * SECOND
+        ]
+        return ids <= synced and any(one.request.member_id in ids for one in recent)
+
+
 class WentBack(Unlawful):
     """A JoinGroup of a known member succeeds two generations lower."""
 
@@ -485,4 +535,5 @@ ACTS: tuple[type[Unlawful], ...] = (
     EmptiedAssignment,
     ForeignProtocol,
     JoinForgotten,
+    LiveGroupDeleted,
 )

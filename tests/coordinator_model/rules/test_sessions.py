@@ -11,7 +11,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.base import work_of
 from coordinator_model.wording import clock
 from tests.coordinator_model.classic import ask_heartbeat, live, settled, static_group
-from tests.coordinator_model.conversation import VERSIONS, Client, Conversation, subscription
+from tests.coordinator_model.conversation import VERSIONS, Asked, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
 
 
@@ -617,6 +617,63 @@ def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None
     talk.sync_all([a, b])
     evicted(talk, a, b)
     assert talk.rules() == []
+
+
+# ---------------------------------------------------------------------------------------------------- E-24, in classic groups
+
+
+def ask_delete(talk: Conversation) -> Asked:
+    return talk.ask(talk.client("operator"), wire.DeleteGroupsRequest(groups_names=(talk.group,)))
+
+
+def deleted(error: int = 0) -> wire.DeleteGroupsResponse:
+    return wire.DeleteGroupsResponse(results=(wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=error),))
+
+
+def test_E_24_fires_when_a_classic_group_is_deleted_whose_members_live(talk: Conversation) -> None:
+    a, b = settled(talk)
+    live(talk, [a, b], 2)
+    talk.answer(ask_delete(talk), deleted())
+    talk.settle()
+    finding = talk.the("E-24")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.CRITICAL, Certainty.CONFIRMED, Blame.BROKER)
+    assert finding.member_id in {a.member_id, b.member_id}
+    talk.wait(61_000)
+    assert talk.the("E-24").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize("why", ["refused", "left", "leave", "joins", "may have expired", "moved", "a frame is missing"])
+def test_E_24_allows_the_deletion_of_a_classic_group_that_may_be_empty(talk: Conversation, why: str) -> None:
+    a, b = settled(talk)
+    if why == "may have expired":
+        talk.wait(8_000)
+    if why == "moved":
+        talk.heartbeat(a, 16)
+    if why == "left":
+        talk.leave(a)
+        talk.leave(b)
+    identities = tuple(wire.LeaveGroupRequestMemberIdentity(member_id=one.member_id) for one in (a, b))
+    if why == "leave":
+        talk.ask(talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=identities))
+    if why == "joins":
+        talk.ask_join(talk.client("c"))
+    asked = ask_delete(talk)
+    if why == "a frame is missing":
+        talk.gap()
+    talk.answer(asked, deleted(68 if why == "refused" else 0))
+    talk.settle()
+    assert "E-24" not in talk.rules()
+
+
+def test_E_24_allows_the_deletion_of_a_classic_group_that_has_begun_again_before_the_answer_is_captured(talk: Conversation) -> None:
+    a, b = settled(talk, generation=5)
+    talk.leave(a)
+    talk.leave(b)
+    asked = ask_delete(talk)
+    settled(talk, generation=1)
+    talk.answer(asked, deleted())
+    talk.settle()
+    assert "E-24" not in talk.rules()
 
 
 def test_T_03_allows_a_broker_that_may_have_been_restarted(talk: Conversation) -> None:

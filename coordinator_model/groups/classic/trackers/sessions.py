@@ -197,28 +197,33 @@ class Sessions(Stored):
     def evicted_early(self, group: GroupData, exchange: Exchange, member: Member) -> tuple[Event, ...]:
         """Return an event if nothing lawful explains UNKNOWN_MEMBER_ID for ``member``. Call this before the group processes the refusal."""
         newest = group.newest_generation
+        if newest is None or newest.generation != exchange.generation or not self.surely_stays(group, exchange, member):
+            return NOTHING
+        return (Evicted(exchange, member, exchange.res_us - _restarted_us(newest, member)),)
+
+    def surely_stays(self, group: GroupData, exchange: Exchange, member: Member) -> bool:
+        """Return True if nothing lawful can have removed ``member`` before the answer of the exchange."""
+        newest = group.newest_generation
         if newest is None or newest.roster is None or member.id not in newest.roster:
-            return NOTHING
-        in_sync = member.in_sync == newest.generation == exchange.generation and newest.sync_done_us and not newest.unsettled_us
+            return False
+        in_sync = member.in_sync == newest.generation and newest.sync_done_us and not newest.unsettled_us
         if not in_sync or not member.present or member.leaving or member.session_timeout_ms is None or member.proven_us is None:
-            return NOTHING
+            return False
         if self._answered_slowly(exchange.res_us - member.session_timeout_ms * 1_000):
-            return NOTHING  # the session was restarted at any time between a request and its late answer
+            return False  # the session was restarted at any time between a request and its late answer
         silence_us = exchange.res_us - _restarted_us(newest, member)
         if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
-            return NOTHING
+            return False
         instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
         if instance is not None and instance.replacements and not instance.settled_us:
-            return NOTHING  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
+            return False  # brokers before 2.6.1 lose a replacement when they load the group again, until a SyncGroup writes it
         if any(effect.since_us >= newest.proven_us or effect.lost_us for effect in group.possible(exchange, newest.proven_us)):
-            return NOTHING  # a join phase may have come and gone
+            return False  # a join phase may have come and gone
         roster = [group.members.get(id_) for id_ in newest.roster]
         if not all(other is not None and other.last_frame for other in roster):
-            return NOTHING  # frames of some members are not captured, so their requests may explain it
+            return False  # frames of some members are not captured, so their requests may explain it
         joined_on = {other.joined_frame.connection for other in roster if other is not None and other.joined_frame is not None}
-        if not any(connection in group.connections for connection in joined_on):
-            return NOTHING  # all connections are new: the broker may have been restarted
-        return (Evicted(exchange, member, silence_us),)
+        return any(connection in group.connections for connection in joined_on)  # else the broker may have been restarted
 
     def _leave_asked(self, group: GroupData, exchange: Exchange) -> tuple[Event, ...]:
         assert isinstance(exchange.facts, LeaveFacts)
