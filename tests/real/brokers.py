@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from streaming.demo.broker import Broker, new_cluster_id
+
+
+@contextmanager
+def frozen(broker: Broker) -> Iterator[None]:
+    """Let a broker stand still: its connections stay open, and it does nothing."""
+    pid = broker.pid
+    assert pid is not None, "the broker runs"
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 class Cluster:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import urllib.request
@@ -25,6 +24,7 @@ from streaming.metrics.server import Probes, opened
 from streaming.metrics.tap import TapCollector
 from tests.needs import needs
 from tests.processes import started
+from tests.real.brokers import frozen
 from tests.streaming.metrics.documented import panels, queries
 from tests.streaming.metrics.prometheus import PATIENCE_S, Prometheus
 
@@ -259,12 +259,9 @@ def test_it_is_healthy_without_kafka_and_ready_with_it(scene):
 
     wait_for(lambda: asked("readyz") == (200, "ok\n"), "it reads the mirror", PATIENCE_S)
     assert asked("healthz") == (200, "ok\n")
-    os.kill(scene.broker.pid, signal.SIGSTOP)
-    try:
+    with frozen(scene.broker):
         wait_for(lambda: asked("readyz") == (503, "Kafka does not answer\n"), "it says that it reads nothing", PATIENCE_S)
         assert asked("healthz") == (200, "ok\n")
-    finally:
-        os.kill(scene.broker.pid, signal.SIGCONT)
     wait_for(lambda: asked("readyz") == (200, "ok\n"), "it reads the mirror again", PATIENCE_S)
 
 

@@ -21,7 +21,7 @@ from tests.conformance.builds import BuildError
 from tests.conformance.libraries import LIBRARIES
 from tests.real.lab import java, releases, totals
 from tests.real.lab.client import KINDS, LIBRARY_KINDS, Kind
-from tests.real.lab.laboratory import Say, run
+from tests.real.lab.laboratory import ALL_VIOLATIONS, Say, run
 from tests.real.lab.table import as_json, table, troubles, violations
 
 VIOLATIONS_TAKE_S = 95.0
@@ -35,6 +35,10 @@ def main(
     version: Annotated[
         list[str] | None, typer.Option(help=f"A line of releases: {', '.join(releases.RELEASES)}. All by default.")
     ] = None,
+    act: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Do this instead of what the seed has, and commit no violation; can be repeated."),
+    ] = None,
     brokers: Annotated[int, typer.Option(min=0, max=3, help="Brokers in a cluster; by default one and three in turn.")] = 0,
     folder: Annotated[Path | None, typer.Option(help="Where recordings, logs and results go; by default a temporary one.")] = None,
     sum_up: Annotated[
@@ -47,6 +51,8 @@ def main(
     The exit status is 0 if there was no false error, all violations were found and the model knew what the brokers said.
 
         python -m tests.real.lab --minutes 20 --seed 7 --version 3.9 --brokers 3
+
+        python -m tests.real.lab --version 4.3 --brokers 3 --act "freeze coordinator" --act "slow replication"
 
         python -m tests.real.lab --totals lab-runs
     """
@@ -73,8 +79,12 @@ def main(
                 seconds=max(LEAST_CHAOS_S, minutes * 60 / len(lines) - VIOLATIONS_TAKE_S),
                 kinds=kinds,
                 folder=place,
+                script=act or (),
+                violations=() if act else ALL_VIOLATIONS,
                 say=say,
             )
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--act") from None
         except JvmError as error:
             say(f"error: {error}")
             raise typer.Exit(2) from None

@@ -17,6 +17,7 @@ from kafka.admin import MemberToRemove
 from kafka.errors import KafkaError
 
 from coordinator_model.finding import Blame, Finding
+from tests.real.brokers import frozen
 from tests.real.lab.cluster import Site
 from tests.real.lab.fleet import Fleet, Make, Membership
 
@@ -24,6 +25,7 @@ MOST_MORE = 1  # members than at the start: two cores carry no more processes be
 MOST_PARTITIONS = 8
 SESSION_S = 6.0  # of the fleet's clients
 OUTAGE_S = 1.5 * SESSION_S
+SLOW_S = 8.0  # longer than a coordinator waits for its replicas (5 s), shorter than the controller waits for a broker (9 s)
 LONGEST_WITHOUT_RIGHT_S = 31.0  # the first time; then 5 to 15
 SETTLED_S = 15.0  # who has lived for so long is a member, and nothing is left of an earlier process of the same name
 BETWEEN_MIGRATIONS_S = 4.0  # the group is mixed meanwhile
@@ -81,9 +83,10 @@ class Chaos:
             (2, self._migrate),
             (2, self._restart_broker),
             (1, self._lose_coordinator),
+            (1, self._freeze_coordinator),
             (1, self._take_right_to_write),
             (1, self._renew_certificate),
-            *([(3, self._move_coordinators)] if len(site.brokers) > 1 else []),
+            *([(3, self._move_coordinators), (1, self._slow_replication)] if len(site.brokers) > 1 else []),
         ]
 
     def act(self) -> None:
@@ -95,10 +98,15 @@ class Chaos:
                 return
 
     def perform(self, name: str) -> None:
-        """The act of this name, as :attr:`acts` counts it, upon whom the seed decides."""
+        """The act of this name, as :attr:`acts` counts it, upon whom the seed decides.
+
+        :raises ValueError: when there is no such act with so many brokers.
+        """
         self._undo_due(time.monotonic())
-        [act] = [act for _, act in self._table if _named(act) == name]
-        self._try(act)
+        acts = {_named(act): act for _, act in self._table}
+        if name not in acts:
+            raise ValueError(f"no act {name!r} with {len(self._site.brokers)} broker(s), only {', '.join(sorted(acts))}")
+        self._try(acts[name])
 
     def _try(self, act: Callable[[], bool]) -> bool:
         """Whether it was done, or attempted in vain."""
@@ -276,6 +284,34 @@ class Chaos:
         time.sleep(OUTAGE_S)
         broker.start()
         self._note_outage(from_us, lived)
+        return True
+
+    def _freeze_coordinator(self) -> bool:
+        """A broker stands still, as on a machine that is moved: another takes over, and the frozen one comes back without knowing."""
+        lived = self._settled()
+        make: Make = self.rng.choice(self._fleet.makes)
+        broker = self._site.brokers[self._site.coordinator_of(make.name)]
+        self._say(f"freeze broker {broker.node_id}, which coordinates {make.name}, for {OUTAGE_S:.0f} s")
+        from_us = time.time_ns() // 1_000
+        with frozen(broker):
+            time.sleep(OUTAGE_S)
+        self._note_outage(from_us, lived)
+        return True
+
+    def _slow_replication(self) -> bool:
+        """A follower stands still while a member is restarted: what the coordinator writes counts, but is answered as if it failed."""
+        lived = self._settled()
+        make: Make = self.rng.choice(self._fleet.makes)
+        restarted = self.rng.choice(self._fleet.group(make))
+        follower = self._site.brokers[(self._site.coordinator_of(make.name) + 1) % len(self._site.brokers)]
+        self._say(f"freeze broker {follower.node_id}, a follower, for {SLOW_S:.0f} s, and restart {restarted.client.client_id}")
+        from_us = time.time_ns() // 1_000
+        with frozen(follower):
+            until_s = time.monotonic() + SLOW_S
+            self._fleet.remove(restarted)
+            self._fleet.again(restarted)
+            time.sleep(max(0.0, until_s - time.monotonic()))
+        self._note_outage(from_us, [member for member in lived if member is not restarted])
         return True
 
     def _take_right_to_write(self) -> bool:
