@@ -66,6 +66,7 @@ class PartitionCount(NamedTuple):
 
     partitions: int  #: 0 if there is no such topic any more
     since_us: int  #: since when it is known to have as many
+    made_us: int = 0  #: when it was first seen again after it was seen not to exist; 0 if it never was
 
 
 class FailedConnections(NamedTuple):
@@ -218,8 +219,10 @@ class ClusterFacts(Stored):
             if count == NO_RIGHT:
                 continue
             known = self._partitions.pop((cluster, topic), None)
-            since_us = at_us if known is None or known.partitions != count else known.since_us
-            self._partitions[cluster, topic] = PartitionCount(count, since_us)
+            known = known or PartitionCount(count, at_us)
+            since_us = known.since_us if known.partitions == count else at_us
+            made_us = at_us if count and not known.partitions else known.made_us
+            self._partitions[cluster, topic] = PartitionCount(count, since_us, made_us)
         _limit(self._partitions, TOPICS_KEPT)
 
     def partition_count(self, cluster: str, topic: str) -> PartitionCount | None:
@@ -230,6 +233,11 @@ class ClusterFacts(Stored):
         """Return True if a topic is known not to exist."""
         known = self.partition_count(cluster, topic)
         return known is not None and not known.partitions
+
+    def made_anew_us(self, cluster: str, topic: str, after_us: int) -> int | None:
+        """Return when a topic was seen again that did not exist in between; None if nothing shows that since a time."""
+        known = self.partition_count(cluster, topic)
+        return known.made_us if known is not None and known.made_us > after_us else None
 
     def asked_in_vain(self, record: MirrorRecord, counts: Mapping[str, int]) -> None:
         """Take over which topics a client asked for that do not exist, or of which it has no right to know."""

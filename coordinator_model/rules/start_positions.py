@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, HEURISTIC, INFO, OPERATOR, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -23,6 +23,10 @@ _WHEN_GONE: Final = (
     "If records must not be skipped, set the offsets to those named here (kafka-consumer-groups.sh --reset-offsets) while the group is "
     "stopped. Raise offsets.retention.minutes of the brokers above the longest time for which the group is empty; else ask who deleted "
     "offsets or made the topic anew."
+)
+_WHEN_MADE_ANEW: Final = (
+    "Ask who made the topic anew. If none of its records must be skipped, set the offsets to its beginning (kafka-consumer-groups.sh "
+    "--reset-offsets --to-earliest) while the group is stopped."
 )
 
 
@@ -52,16 +56,13 @@ def _read_after_all(group: ClassicGroup | EpochGroupData, held: HeldFinding) -> 
 
 def offsets_gone(group: GroupModel[Any], gone: OffsetsGone) -> Breach:
     """Return the breach of offsets that were committed and are gone."""
-    exchange, until = gone.exchange, clock(max(one.committed_s for one in gone.gone) * 1_000_000)
-    empty_us, ended_us = group.usual.empty_us
-    was_empty = empty_us and ended_us and ended_us - empty_us > _RETAINED_US
-    why = f" The group was empty for {seconds(ended_us - empty_us)} since {clock(empty_us)}: retention." if was_empty else ""
+    exchange, until_us = gone.exchange, max(one.committed_s for one in gone.gone) * 1_000_000
     names = some([f"{one.topic}-{one.partition} at {one.offset}" for one in gone.gone], _NAMED)
-    records = counted(sum(one.offset for one in gone.gone), "record")
+    why = _why_gone(group, gone, until_us)
     return Breach(
         "",
-        f"The offsets of {counted(len(gone.gone), 'partition')} that group {group.name} had committed until {until} are gone: "
-        f"{names}.{why} auto.offset.reset decides where its members begin: with earliest they read up to {records} again, with "
+        f"The offsets of {counted(len(gone.gone), 'partition')} that group {group.name} had committed until {clock(until_us)} are "
+        f"gone: {names}.{why.words} auto.offset.reset decides where its members begin: with earliest they read {why.read}, with "
         "latest they skip what came meanwhile.",
         f"OffsetFetch answered with no offset for {counted(len(gone.gone), 'partition')} of which a commit was seen",
         (request_evidence(exchange), response_evidence(exchange, NONE)),
@@ -69,8 +70,32 @@ def offsets_gone(group: GroupModel[Any], gone: OffsetsGone) -> Breach:
         blame=CONFIG,
         certainty=CERTAIN,
         generation=group.generation,
-        action=_WHEN_GONE,
+        action=why.action,
     )
+
+
+class _Why(NamedTuple):
+    """Why offsets are gone, what members then read with ``earliest``, and what to do."""
+
+    words: str
+    read: str
+    action: str
+
+
+def _why_gone(group: GroupModel[Any], gone: OffsetsGone, until_us: int) -> _Why:
+    made_us = [group.facts.made_anew_us(group.cluster, topic, until_us) for topic in {one.topic for one in gone.gone}]
+    seen_us = [one for one in made_us if one is not None]
+    if seen_us and len(seen_us) == len(made_us):
+        what = plural(len(seen_us), "Its topic was", "Their topics were")
+        read = plural(len(seen_us), "the new topic from its beginning", "the new topics from their beginnings")
+        return _Why(f" {what} deleted, and made anew at {clock(max(seen_us))}.", read, _WHEN_MADE_ANEW)
+    again = f"up to {counted(sum(one.offset for one in gone.gone), 'record')} again"
+    empty_us, ended_us = group.usual.empty_us
+    if empty_us and ended_us and ended_us - empty_us > _RETAINED_US:
+        return _Why(
+            f" The group was empty for {seconds(ended_us - empty_us)} since {clock(empty_us)}: retention.", again, _WHEN_GONE
+        )
+    return _Why("", f"{again} unless the topic was made anew", _WHEN_GONE)
 
 
 @rule("start position not read", WARNING, CONFIRMED, CLIENT, explained=_read_after_all, also=(offsets_gone,))

@@ -11,6 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.trackers.offsets import HOLDINGS_KEPT, KEPT
 from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
+from coordinator_model.wording import clock
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 from tests.coordinator_model.rules.offsets import SIMPLE, give, transactional
@@ -1196,8 +1197,27 @@ def test_O_10_tells_of_offsets_that_are_gone_as_soon_as_they_are_missed(talk: Co
     assert finding.count == 2
     assert "The offsets of 2 partitions that group g had committed until " in finding.summary
     assert "are gone: t-0 at 40, t-2 at 2. auto.offset.reset decides" in finding.summary
-    assert "up to 42 records again" in finding.summary
+    assert "with earliest they read up to 42 records again unless the topic was made anew, with latest they skip" in finding.summary
     assert "offsets.retention.minutes" in finding.action
+
+
+def test_O_10_says_that_offsets_went_with_a_topic_that_was_made_anew_whose_records_nobody_has_read(talk: Conversation) -> None:
+    a, b = talk.client("a"), talk.client("b")
+    talk.topics(t=3)
+    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    talk.commit_offsets(a, {0: 40})
+    talk.wait(2_000)
+    talk.topics(t=0)
+    talk.wait(5_000)
+    talk.topics(t=3)
+    made_us = talk.now_us
+    talk.fetch_offsets(b, {0: -1})
+    finding = talk.the("O-10")
+    assert finding.summary.endswith(
+        f"are gone: t-0 at 40. Its topic was deleted, and made anew at {clock(made_us)}. auto.offset.reset decides where its "
+        "members begin: with earliest they read the new topic from its beginning, with latest they skip what came meanwhile."
+    )
+    assert finding.action.startswith("Ask who made the topic anew.")
 
 
 def test_O_10_names_retention_if_the_group_was_empty_and_began_anew(talk: Conversation) -> None:

@@ -17,6 +17,7 @@ from coordinator_model.events import (
     REMOVED,
     SAME_TOPICS,
     TOPIC_DELETED,
+    TOPIC_MADE_ANEW,
     State,
 )
 from coordinator_model.groups.classic.trackers.rebalance_causes import (
@@ -349,12 +350,14 @@ class RebalanceHistory(Stored):
     def _assigned(self, group: GroupData, exchange: Exchange) -> None:
         """Process a SyncGroup request: an assignment with partitions that no plan had before shows why its leader rejoined.
 
-        So does one without a topic that was assigned before and, as Metadata answers show, does not exist any more.
+        So does one without a topic that was assigned before and, as Metadata answers show, does not exist any more, or exists again.
         """
         newest, starter = group.newest_generation, self.finished
         if newest is None or newest.generation != self.counted or newest.leader != exchange.member_id:
             return
-        cause = PARTITIONS_ADDED if newest.grown else TOPIC_DELETED if newest.deleted else ""
+        gone = group.generations[-2].deleted if len(group.generations) > 1 else ()
+        is_back = any(not group.facts.is_deleted(group.cluster, topic) for topic in gone)
+        cause = PARTITIONS_ADDED if newest.grown else TOPIC_DELETED if newest.deleted else TOPIC_MADE_ANEW if is_back else ""
         if not cause:
             return
         if starter.member_id != newest.leader or starter.cause not in {LEADER_REJOINED, SAME_TOPICS}:

@@ -228,6 +228,15 @@ def test_a_topic_was_deleted_if_the_leader_assigns_none_of_it_and_metadata_has_n
     assert talk.causes() == ["new member", "a topic was deleted"]
 
 
+def test_a_topic_that_is_back_after_a_generation_without_it_was_made_anew() -> None:
+    talk = Growing()
+    talk.topics(t=0)
+    talk.runs(2, 10_000, b"2", {"a": (), "b": ()})
+    talk.topics(t=3)
+    talk.runs(3, 20_000, b"3", {"a": (0, 1), "b": (2,)})
+    assert talk.causes() == ["new member", "a topic was deleted", "a topic was deleted and made anew"]
+
+
 def test_a_topic_of_which_the_leader_assigns_none_need_not_be_deleted() -> None:
     talk = Growing()
     talk.topics(t=3)
