@@ -568,6 +568,26 @@ def test_G_06_allows_a_static_leader_to_be_replaced(talk: Conversation) -> None:
     assert talk.rules() == []
 
 
+@pytest.mark.parametrize(("static", "found"), [(True, []), (False, ["G-06"])])
+def test_G_06_allows_a_static_leader_to_be_replaced_that_only_a_follower_named(
+    talk: Conversation, static: bool, found: list[str]
+) -> None:
+    """A capture that begins in mid-life: a follower comes back first, and is told the leader of before."""
+    before, b, new = talk.client("a"), talk.client("b"), talk.client("a")
+    before.member_id, b.instance_id = "i-old", "j"
+    follower = talk.ask_join(b)
+    b.member_id = "j-new"
+    talk.joined(follower, generation=3, leader=before, roster=[])
+    talk.wait(300)
+    new.instance_id = "i" if static else None
+    new.member_id = "" if static else "i-new"
+    asked = talk.ask_join(new)
+    new.member_id = "i-new"
+    leader_answer(asked, 3, [new, b], skip_assignment=static)
+    talk.settle()
+    assert talk.rules() == found
+
+
 def test_G_06_does_not_compare_a_list_without_instance_ids_where_members_are_static(talk: Conversation) -> None:
     """JoinGroup responses name them since v5; the leader's was captured after the replacement."""
     a, b = talk.client("a"), talk.client("b")

@@ -51,7 +51,10 @@ def differs(group: GroupData, newest: Generation, exchange: Exchange, body: Any,
     given = {instance_id or id_ for id_, instance_id in roster.items()}
     former = group.members.get(newest.leader)
     leader = newest.roster.get(newest.leader) or (former.instance_id if former is not None else None) or newest.leader
-    return (known, leader, newest.protocol) != (given, roster.get(body.leader) or body.leader, body.protocol_name)
+    instance_id = roster.get(body.leader)
+    if former is None and newest.leader not in newest.roster and instance_id is not None:
+        leader = instance_id  # only followers named the one before, which this may have replaced
+    return (known, leader, newest.protocol) != (given, instance_id or body.leader, body.protocol_name)
 
 
 def in_one_life(group: GroupData, exchange: Exchange, newest: Generation) -> bool:
