@@ -9,7 +9,7 @@ from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.counters import Counters
 from coordinator_model.event_log import EventLog
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.groups.group import GroupModel
+from coordinator_model.groups.group import STEADY_US, GroupModel
 from coordinator_model.groups.kinds import empty_group
 from coordinator_model.groups.records import Coverage, Disconnections
 from coordinator_model.open_findings import OpenFindings
@@ -130,11 +130,19 @@ class GroupStore:
     def touched(self, key: GroupKey, at_us: int) -> tuple[GroupModel[Any], OpenFindings]:
         """Return the group that a frame names, like :meth:`opened`, and note the time of its newest record."""
         group, open_findings = self.opened(key)
-        if not group.last_record_us:
-            group.usual.since_us = at_us
+        if group.idle:
+            self._wake(key, group, at_us)
         group.last_record_us = max(group.last_record_us, at_us)
         self._dirty.add(key)
         return group, open_findings
+
+    def _wake(self, key: GroupKey, group: GroupModel[Any], at_us: int) -> None:
+        """Let timer rules look at an idle group: nothing else schedules that for a request that stays unanswered."""
+        group.idle = False
+        if not group.last_record_us:
+            group.usual.since_us = at_us
+        if group.members:
+            self._scheduler.schedule(key, at_us + STEADY_US)
 
     def mark(self, key: GroupKey) -> None:
         """Mark the group's fast part for packing with the next snapshot."""

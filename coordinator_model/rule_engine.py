@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model import known_defects
 from coordinator_model.finding import INFO, WARNING, Evidence, Finding
+from coordinator_model.groups.arrivals import Stage
 from coordinator_model.groups.epochs.events import Migrated
-from coordinator_model.groups.group import GroupModel, may_explain
+from coordinator_model.groups.group import STEADY_US, GroupModel, may_explain
 from coordinator_model.groups.records import NO_CLIENT, AnyMember
 from coordinator_model.groups.tracker import Event
 from coordinator_model.known_defects import Shown, Software
@@ -93,6 +94,9 @@ class RuleEngine:
             group.slow_changed = True  # a finding may have been published, though none came or went
         group.changed = False
         next_us = open_findings.next_due_us(CATALOGUE, self._quiet_us)
+        group.idle = not (standing or open_findings.open or _may_change(group))
+        if group.members:  # new partitions of a topic are A-14's after as long as that
+            coming.append(now_us + (self._settings.metadata_age_us if group.idle else STEADY_US))
         return Checked(min([*coming, *([] if next_us is None else [next_us])], default=None), shown)
 
     def resolve_all(self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
@@ -227,6 +231,16 @@ def _known_defects(rule: Rule, breach: Breach, group: GroupModel[Any], member: A
 
 def _is_about_conversions(rule: Rule) -> bool:
     return isinstance(rule, FrameRule) and Migrated in rule.checks
+
+
+def _may_change(group: GroupModel[Any]) -> bool:
+    """Return True if time may show anything of a group: not of one that all members have left, and nobody asks."""
+    pace = group.committed_offsets.pace
+    if group.open or group.coordinator_changes.is_away or (pace is not None and pace.is_news):
+        return True
+    if any(client.stage < Stage.HOLDS for client in group.arrivals.clients.values()):
+        return True
+    return any(member.present or group.session_end_us(member) is not None for member in group.members.values())
 
 
 def _is_over(

@@ -76,6 +76,7 @@ class _Attached(Generic[M]):
     connections: dict[str, ConnectionState]
     last_record_us: int
     changed: bool  #: something that the group view shows
+    idle: bool  #: nothing falls due in it before its next frame
     counted: bool  #: a counter that the group view shows, and no timer rule uses
     slow_changed: bool  #: something other than what every heartbeat changes
 
@@ -126,7 +127,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
         self.settings, self.loading, self.counters, self.coverage = settings, loading, counters, coverage
         self.disconnections, self.group_events, self.facts = disconnections, group_events, facts or ClusterFacts()
         self.members, self.open, self.connections, self.last_record_us = {}, {}, {}, 0
-        self.changed, self.counted, self.slow_changed = True, False, True
+        self.changed, self.counted, self.slow_changed, self.idle = True, False, True, True
         return self
 
     @property
@@ -315,7 +316,7 @@ def may_explain(group: Group[Any], held: Held) -> bool:
 
 _SOON_US: Final = 1_000_000
 _LATER_US: Final = 5_000_000
-_STEADY_US: Final = 15_000_000  #: a group in which nothing else falls due is looked at as often, for requests that stay unanswered
+STEADY_US: Final = 15_000_000  #: a group in which nothing else falls due is looked at as often, for requests that stay unanswered
 
 
 class GroupModel(Group[M]):
@@ -467,14 +468,12 @@ class GroupModel(Group[M]):
         self.committed_offsets.on_time(self, now_us, coming)
         if self.coordinator_changes.is_gone(self):
             coming.append(now_us + _LATER_US)  # its answer to another group does not schedule a check
-        elif self.members:
-            coming.append(now_us + _STEADY_US)
         awaiting, answered_us = self.awaiting(), self.coordinator_changes.last_answer_us(self)
         for member in sorted(self.members.values(), key=attrgetter("last_frame_us")):  # those that fall silent first
             if member.id in awaiting:
                 coming.append(now_us + _SOON_US)  # its response does not schedule a check
                 continue
-            if self.certainly_lasts(member, min(coming)):
+            if self.certainly_lasts(member, min([now_us + STEADY_US, *coming])):
                 continue  # the group is looked at before
             end_us = self.session_end_us(member)
             if end_us is not None and end_us <= now_us and answered_us is not None and answered_us < end_us:

@@ -53,6 +53,17 @@ def test_C_01_sees_the_hanging_commit_of_a_group_without_members(talk: Conversat
     assert talk.the("C-01").client_id == "tool"
 
 
+def test_C_01_sees_the_hanging_request_of_a_group_that_all_members_have_left(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.leave(a)
+    talk.leave(b)
+    talk.wait(120_000)
+    tool = talk.client("tool")
+    talk.ask(tool, talk.fetch_request(tool, (0,)))
+    talk.wait(31_000)
+    assert "has not answered an OffsetFetch of client tool at " in talk.the("C-01").summary
+
+
 def test_C_01_does_not_mistake_a_parked_request_for_a_hanging_one(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.ask_join(a)

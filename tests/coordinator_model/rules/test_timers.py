@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Status
+from coordinator_model.groups.group import STEADY_US
 from coordinator_model.rules import EPOCH_TIMERS, TIMER_RULES, timers_for
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Conversation
@@ -30,10 +31,39 @@ def test_a_rule_that_is_spared_has_nothing_to_say(plan: Plan, act: type[Unlawful
             assert [rule.id for rule in TIMER_RULES if rule not in asked and any(rule.due(group))] == []
 
 
+@given(plan=plans(), act=st.sampled_from([None, *ACTS]), seed=st.integers(0, 2**32 - 1))
+def test_a_group_is_looked_at_within_15_s_of_what_falls_due(plan: Plan, act: type[Unlawful] | None, seed: int) -> None:
+    model = Coordinator(topic="mirror", partition=0)
+    for record in lived(plan, act, Random(seed)).records:
+        model.receive(record)
+        for key in model.groups:
+            group, _ = model.groups.opened(key)
+            before_us = (model._scheduler.due_us(key) or 0) - STEADY_US
+            dues = [(rule.id, due) for rule in timers_for(group) for due in rule.due(group)]
+            assert [due for due in dues if max(due[1].at_us, model.now_us) < before_us] == []
+
+
 def test_a_quiet_group_is_looked_at_by_less_than_half_of_them():
     model = Coordinator(topic="mirror", partition=0)
     group, _ = model.groups.opened(("c", "g"))
     assert 2 * len(timers_for(group)) < len(TIMER_RULES)
+
+
+def test_a_group_that_all_members_have_left_is_looked_at_each_ten_minutes() -> None:
+    talk = Conversation()
+    a, b = settled(talk)
+    talk.wait(30_000)
+    assert _looked_at_in_s(talk) <= 15
+    talk.leave(a)
+    talk.leave(b)
+    talk.wait(120_000)
+    assert 400 < _looked_at_in_s(talk) <= 600
+
+
+def _looked_at_in_s(talk: Conversation) -> float:
+    due_us = talk.model._scheduler.due_us(("c1", talk.group))
+    assert due_us is not None
+    return (due_us - talk.now_us) / 1_000_000
 
 
 # ---------------------------------------------------------------------------------------------------- counting
