@@ -51,7 +51,8 @@ def _read_consumer(body: Any, version: int) -> HeartbeatFacts:
     timeout_ms, topics, pattern = body.rebalance_timeout_ms, body.subscribed_topic_names, body.subscribed_topic_regex
     entries = body.topic_partitions
     assignor = body.server_assignor is not None
-    is_unchanged = timeout_ms == -1 and all(one is None for one in (topics, pattern, entries, body.rack_id)) and not assignor
+    names_nothing = topics is None and pattern is None and entries is None and body.rack_id is None
+    is_unchanged = timeout_ms == -1 and names_nothing and not assignor
     if is_unchanged and body.member_epoch > JOIN_EPOCH and body.instance_id is None and body.member_id.strip():
         return UNCHANGED  # nearly all are so
     malformed = _malformed(body, version, blank_id_allowed=True)
