@@ -1,7 +1,7 @@
 """Frames that show a group to be of another type than it is held as, and the conversion of the group.
 
 A request proves nothing: any client may send a heartbeat of any type to any group, and is refused. It is therefore kept until its
-response comes, and the group gets both once it has been converted.
+response comes, or the group is converted for another's: then the group gets all that wait, since each may take effect.
 """
 
 from __future__ import annotations
@@ -76,10 +76,7 @@ class Admissions:
             return True
         if shown != held:
             found.extend(self._convert(record, key, body.member_id, shown))
-        group, open_findings = self._groups.touched(key, record.at_us)
-        asked_body = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
-        events = group.request(asked, asked_body)
-        found.extend(self._rules.on_events(group, open_findings, events, asked.at_us))
+        found.extend(self._open(asked, key))
         return False
 
     def _look_at_join(self, record: MirrorRecord, key: GroupKey, body: Any, held: str, found: list[Finding]) -> None:
@@ -104,6 +101,15 @@ class Admissions:
         self._groups.touched(key, record.at_us)
         self._groups.changed(key, record.at_us)
         yield from self._rules.on_events(new, open_findings, events, record.at_us)
+        for asked in [one for one in self._waiting.values() if _SHOWS[one.api_key] == kind and (one.cluster, one.group) == key]:
+            del self._waiting[asked.connection, asked.exchange]
+            yield from self._open(asked, key)
+
+    def _open(self, asked: MirrorRecord, key: GroupKey) -> Iterator[Finding]:
+        """Hand over a request that the group was not of the type for."""
+        body = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body
+        group, open_findings = self._groups.touched(key, asked.at_us)
+        yield from self._rules.on_events(group, open_findings, group.request(asked, body), asked.at_us)
 
     def _refused(self, asked: MirrorRecord, record: MirrorRecord, key: GroupKey, body: Any) -> Iterator[Finding]:
         asked_body = decode(asked.frame, request=True, api_key=asked.api_key, api_version=asked.api_version).body

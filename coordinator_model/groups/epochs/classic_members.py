@@ -125,11 +125,14 @@ def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
         return group.coordinator_moves(exchange)
     for member_id, instance_id, error in leave_outcomes(exchange, body):
         member = group.members.get(member_id or group.instances.get(instance_id or "", ""))
-        if error == NONE and member is not None and member.keeps_place:
-            if member_id or _held(group, exchange, member):
-                _remove(group, exchange, member)
-            else:
-                group.effects.note(exchange, exchange.res_us)
+        if error != NONE:
+            continue
+        if member is None or not member.keeps_place:
+            group.effects.note_overlap(exchange, group.open.values())  # with the join of the member that it removed
+        elif member_id or _held(group, exchange, member):
+            _remove(group, exchange, member)
+        else:
+            group.effects.note(exchange, exchange.res_us)
     group.doubles = []
     return NOTHING
 

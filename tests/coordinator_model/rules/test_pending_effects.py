@@ -544,3 +544,22 @@ def test_O_02_leaves_classic_members_alone_of_a_group_that_was_converted_after_a
     for client in clients:
         talk.commits(client, epoch=1)
     assert "O-02" not in rules_of(talk)
+
+
+@pytest.mark.parametrize("known", ["before", "since"])
+def test_E_18_allows_a_member_to_be_removed_whose_join_was_under_way(known: str) -> None:
+    """Slow replication: both answers come late, and that of the LeaveGroup first. The group may have been known by nobody before."""
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    if known == "before":
+        talk.joins(a, 2)
+    joins = talk.ask(b, talk.beat_request(b, 0, **talk.join_fields()))
+    if known == "since":
+        talk.joins(a, 2)
+    talk.wait(500)
+    removes = talk.ask(talk.client("operator"), leave_request(talk, "b-id"))
+    talk.wait(500)
+    left(removes, talk, "b-id")
+    talk.answer(joins, talk.given(b, 3, {}))
+    talk.refused(b, 25, epoch=3)
+    assert rules_of(talk) == []
