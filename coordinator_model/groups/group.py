@@ -207,9 +207,11 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
     def coordinator_moves(self, exchange: Exchange) -> tuple[Event, ...]:
         """Process error 14, 15 or 16: the group is moving, unless the client asked the wrong broker.
 
-        One answered with 15, perhaps by a coordinator that has accepted nobody yet, or with 16 as the group is unloaded, may have acted.
+        One answered with 15, perhaps by a coordinator that has accepted nobody yet, or with 16 as the group is unloaded, may have acted:
+        also where the next coordinator was seen to act before that answer.
         """
-        unloads = exchange.error == NOT_COORDINATOR and is_coordinator(self, exchange.broker)
+        may_be_left = exchange.inv_us < self.effects.moved_us + self.clock_skew_us or is_coordinator(self, exchange.broker)
+        unloads = exchange.error == NOT_COORDINATOR and may_be_left
         if unloads or exchange.error == COORDINATOR_NOT_AVAILABLE:
             self.effects.note(exchange, exchange.res_us)
             self.outcome_unknown(exchange)
