@@ -213,6 +213,16 @@ def lost_together(group: Coordinated, broker: str, since_us: int) -> Disconnecti
     return found
 
 
+def answers_since_us(group: Coordinated) -> int | None:
+    """Return since when the coordinator answers again that groups had lost, 0 if none had; None while it answers nobody."""
+    latest = [
+        known[-1]
+        for (cluster, address), known in group.disconnections.items()
+        if cluster == group.cluster and is_coordinator(group, address)
+    ]
+    return None if any(not one.answered_us for one in latest) else max((one.answered_us for one in latest), default=0)
+
+
 def _together(one: Disconnections, other: Disconnections) -> Disconnections:
     """Return as one what was noted of two addresses of a broker."""
     return Disconnections(

@@ -177,9 +177,7 @@ def T_04(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
     if member.leaving or group.coordinator_changes.is_lost(group) or _joined_as_another(group, member) or _is_closed(group, member):
         return None
-    if _asks_to_come_back(group, member):
-        return None
-    if goes_on_as_another(group, member):
+    if any(True for _ in group.comebacks(member)) or goes_on_as_another(group, member):
         return None
     silence_us = silent.at_us - member.last_frame_us
     timeout_ms = member.session_timeout_ms
@@ -214,12 +212,6 @@ def _idle_text(group: ClassicGroup, silent: FellSilent) -> str:
 def _is_closed(group: ClassicGroup, member: Member) -> bool:
     """Return True if it is a dynamic member whose client closes without leaving, and closed: T-09 reports that."""
     return closes_without_leaving(member) and member.instance_id is None and hung_up_since(group, member) is not None
-
-
-def _asks_to_come_back(group: ClassicGroup, member: Member) -> bool:
-    """Return True if a static member's client joins without its id: it gave that up since no answer came for a session."""
-    joins = (join for join in group.waiting_joins() if join.inv_us > member.last_frame_us)
-    return member.instance_id is not None and any(join.instance_id == member.instance_id for join in joins)
 
 
 def _joined_as_another(group: ClassicGroup, member: Member) -> bool:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.finding import BROKER, CLIENT, CONFIRMED, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.coordinator_records import answers_since_us
 from coordinator_model.groups.evidence import lasting_name, request_evidence
 from coordinator_model.groups.records import Generation, Member
 from coordinator_model.rules.base import Breach, Due, Matter, timer_rule, who
@@ -14,6 +15,7 @@ from coordinator_model.rules.held_back import free_until_us, unanswered
 from coordinator_model.rules.join_phase import processed_since
 from coordinator_model.wording import clock, plural, seconds
 
+_BESIDE_US: Final = 4_000_000  #: members of other groups heartbeat each 3 s
 _ANSWER_LOST: Final = (
     "See whether that process runs. If it does, and waits, the network between may have dropped the answer: a load balancer, proxy or "
     "firewall forgets connections that are idle for less than a JoinGroup waits. Raise its idle timeout, or connect without it. If the "
@@ -171,7 +173,8 @@ def R_04(group: ClassicGroup) -> Iterator[Due]:
     """The coordinator cannot write the assignment: its offsets partition lacks in-sync replicas, or its thread is stuck.
 
     Condition: The leader's SyncGroup was captured and stands open, and no SyncGroup was answered for the write timeout (5 s unless
-        configured) plus 2 s and a tenth.
+        configured) plus 2 s and a tenth, and for 4 s more, after which members of other groups show whether it answers nobody.
+        A coordinator that other groups have lost, too, is C-14's: it has the time anew from its first answer to any of them.
     Expected: The coordinator answers every waiting SyncGroup once the assignment is written.
     Action: Look at the in-sync replicas of the group's __consumer_offsets partition and at the coordinator's threads.
     False alarms: A broker whose offsets.commit.timeout.ms is longer than the monitor was told. A closed connection is owed no
@@ -185,10 +188,11 @@ def R_04(group: ClassicGroup) -> Iterator[Due]:
     # Only a SyncGroup that is still open has certainly reached the coordinator, which answers it however the phase ends.
     if sent is None or sent.generation != newest.generation or not sent.gap_free:
         return
-    since_us = processed_since(group, sent)
-    if since_us is None:
+    since_us, answers_us = processed_since(group, sent), answers_since_us(group)
+    if since_us is None or answers_us is None:
         return
-    allowed_us = group.settings.write_timeout_ms * 1_000 + group.settings.slack_us(group.settings.write_timeout_ms)
+    since_us = max(since_us, answers_us)
+    allowed_us = group.settings.write_timeout_ms * 1_000 + group.settings.slack_us(group.settings.write_timeout_ms) + _BESIDE_US
 
     def describe() -> Breach:
         waiting = sum(1 for exchange in group.waiting_syncs() if exchange.generation == newest.generation)

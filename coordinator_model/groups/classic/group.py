@@ -14,6 +14,7 @@ decides nothing: handlers and trackers return events, and rules check these.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import field
@@ -42,6 +43,7 @@ from coordinator_model.groups.classic.trackers.sessions import Sessions
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.coordinator_records import CoordinatorAddresses
+from coordinator_model.groups.effects import Does, PendingEffect
 from coordinator_model.groups.events import (
     FellSilent,
     Refused,
@@ -96,6 +98,13 @@ class ClassicGroup(GroupData):
         """Return the capture time of the last frame that a member sent: the answer to its JoinGroup, which it may not get, is none."""
         waited_us = self.sessions.long_joins.get(member.id, 0) if member.last_frame_us == member.joined_us else 0
         return member.last_frame_us - waited_us
+
+    def comebacks(self, member: Member) -> Iterator[PendingEffect]:
+        """Yield joins of a static member's client without its id since its last frame, which may have taken its place."""
+        if member.instance_id is not None:
+            for one in self.effects.since(member.last_frame_us, self.open.values()):
+                if one.does is Does.JOINS and one.since_us > member.last_frame_us and one.may_end(member):
+                    yield one
 
     def connection_closed(self, connection: str, at_us: int) -> None:
         """Process the end of a connection: no response is due to the requests open on it."""

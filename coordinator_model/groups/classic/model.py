@@ -229,9 +229,10 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
                 return None
             since_us = max(since_us, resumed_us)
         watched_us = self.coordinator_changes.watches_since_us(self, member)
-        if watched_us is None:
+        comebacks_us = [one.until_us for one in self.comebacks(member)]
+        if watched_us is None or 0 in comebacks_us:
             return None
-        since_us = max(since_us, watched_us, self.covered_since_us)
+        since_us = max(since_us, watched_us, self.covered_since_us, *comebacks_us)
         settings = self.settings
         return since_us + member.session_timeout_ms * 1_000 + settings.slack_us(member.session_timeout_ms) + self.clock_skew_us
 

@@ -118,6 +118,22 @@ def test_T_04_leaves_a_static_member_alone_that_asks_to_come_back_as_no_answer_c
     assert talk.rules() == []
 
 
+def test_T_04_leaves_a_static_member_alone_whose_join_went_with_its_connection_and_may_have_replaced_it(talk: Conversation) -> None:
+    """Seen on 4.3.1: its coordinator stood still; librdkafka joined, lost the connection, joined again, and was fenced by its first join."""
+    leader, first = static_group(talk)
+    live(talk, [leader, first], 2)
+    ask_heartbeat(talk, first)
+    live(talk, [leader], 5)
+    first.member_id = ""
+    talk.ask_join(first)
+    talk.close(first)
+    again = talk.client("one")
+    again.instance_id = "i"
+    talk.refuse_join(talk.ask_join(again), 82)
+    live(talk, [leader], 9)
+    assert talk.rules() == []
+
+
 def test_T_04_allows_a_leave(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.leave(b)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import complete, live, settled, told_to_rejoin
+from tests.coordinator_model.classic import ask_heartbeat, complete, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Conversation
 
 
@@ -80,12 +81,36 @@ def test_R_04_fires_when_the_assignment_is_sent_and_nobody_is_answered(talk: Con
     a, b = talk.client("a"), talk.client("b")
     talk.join_all([a, b], 3)
     waiting = [talk.ask(b, talk.sync_request(b, [])), talk.ask(a, talk.sync_request(a, [a, b]))]
-    talk.wait(9_000)
+    talk.wait(13_000)
     assert talk.the("R-04").blame is Blame.BROKER
     for one in waiting:
         talk.answer(one, talk.synced())
     talk.wait(1_000)
     assert talk.the("R-04").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize(("comes_back", "said"), [(False, ["C-14"]), (True, ["C-14", "R-04"])])
+def test_R_04_leaves_a_coordinator_to_C_14_that_answers_no_group_until_it_answers_one(
+    talk: Conversation, *, comes_back: bool, said: list[str]
+) -> None:
+    """Seen on 4.3.1: the process stood still for 9 s."""
+    talk.group = "h"
+    beside = settled(talk)
+    talk.group = "g"
+    a, b = talk.client("a"), talk.client("b")
+    talk.join_all([a, b], 3)
+    talk.group = "h"
+    heartbeats = [ask_heartbeat(talk, one) for one in beside]
+    talk.group = "g"
+    for one, roster in ((b, []), (a, [a, b])):
+        talk.ask(one, talk.sync_request(one, roster))
+    talk.wait(15_000)
+    assert talk.rules() == ["C-14"]
+    if comes_back:
+        for one in heartbeats:
+            talk.answer(one, wire.HeartbeatResponse())
+    talk.wait(13_000)
+    assert [rule for rule in talk.rules() if rule in {"C-14", "R-04"}] == said
 
 
 def test_R_04_owes_nothing_to_closed_connections(talk: Conversation) -> None:
@@ -198,7 +223,7 @@ def test_R_04_waits_until_the_leaders_request_is_in_hand(talk: Conversation) -> 
     talk.refuse_join(ahead, 79, "x-1")
     talk.wait(6_000)
     assert talk.rules() == ["R-03", "T-04"]
-    talk.wait(3_000)
+    talk.wait(7_000)
     assert talk.the("R-04").blame is Blame.BROKER
 
 
