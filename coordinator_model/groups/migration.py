@@ -67,6 +67,8 @@ def carry_over(old: GroupModel[Any], new: GroupModel[Any], at_us: int, member_id
     if isinstance(old, ClassicGroupModel) and isinstance(new, EpochGroup):
         _to_epochs(old, new, at_us)
         new.rebalances.members_known = False if watched else None
+        if watched:
+            new.learning_because = "the group was converted from the classic protocol"
     elif isinstance(old, EpochGroup) and isinstance(new, ClassicGroupModel):
         _to_classic(old, new)
     if not watched:
@@ -104,7 +106,6 @@ def _was_watched(group: GroupModel[Any]) -> bool:
 
 
 def _to_epochs(old: ClassicGroupModel, new: EpochGroup, at_us: int) -> None:
-    new.learning_because = "the group was converted from the classic protocol"
     if new.kind == CONSUMER:
         new.epoch = old.generation
         new.epoch_us = old.newest_generation.proven_us if old.newest_generation is not None else 0

@@ -166,6 +166,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
             else:
                 member.forget()
             self.doubles = [known for known in self.doubles if known.holder != member.id]
+            self.learning_because = f"no frame shows whether a request of member {member.id} took effect"
             self.changed = True
 
     def holds_partitions(self, exchange: Exchange, body: Any) -> bool | None:

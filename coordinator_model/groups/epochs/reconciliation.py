@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.events import TOPICS_CHANGED
+from coordinator_model.groups.effects import Does
 from coordinator_model.groups.epochs.data import BUMPS_KEPT, EpochGroupData
 from coordinator_model.groups.epochs.events import DoubleOwned, EpochRose
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
@@ -193,11 +194,19 @@ def removal_due_us(group: EpochGroupData, member: EpochMember) -> int | None:
     return session_us
 
 
-def _removed_by_time(group: EpochGroupData, at_us: int) -> tuple[str, str]:
-    """Return what raised the epoch if no frame did: a member whose time ran out, else something that no frame shows.
+_RAISES: Final = {Does.JOINS: "joined", Does.LEAVES: "left"}
+
+
+def _raised_unseen(group: EpochGroupData, since_us: int, at_us: int) -> tuple[str, str]:
+    """Return what raised the epoch if no answer did: a request whose answer does not show it, a member whose time ran out, or neither.
 
     A member that was away is none any more then. Of the others that is not certain: the epoch may have risen for another reason.
+
+    :param since_us: when the epoch before was first seen.
     """
+    for effect in group.effects.since(since_us, group.open.values()):
+        if effect.does in _RAISES and effect.since_us < at_us:
+            return _RAISES[effect.does], effect.member_id
     for member in group.members.values():
         due_us = removal_due_us(group, member)
         if due_us is None or due_us > at_us or not member.keeps_place or member.proven_us is None:
@@ -214,13 +223,13 @@ def _removed_by_time(group: EpochGroupData, at_us: int) -> tuple[str, str]:
 
 
 def _rose(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoch: int) -> tuple[Event, ...]:
-    before, is_followed = group.epoch, group.epoch_us > 0
+    before, followed_us = group.epoch, group.epoch_us
     group.epoch, group.epoch_us = epoch, exchange.res_us
     group.changed = True
     causes, group.recent = group.recent, []
-    if before is None or not is_followed:
+    if before is None or not followed_us:
         return NOTHING  # it may have risen in a hole of the capture, for a reason that was not seen
-    explained = causes or [_removed_by_time(group, exchange.res_us)]
+    explained = causes or [_raised_unseen(group, followed_us, exchange.res_us)]
     cause, member_id = explained[0]
     if epoch - before > len(explained) or cause in UNSEEN_CAUSES:
         group.born_us = 0  # something raised it that was not seen: perhaps a member that joins elsewhere

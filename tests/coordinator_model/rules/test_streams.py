@@ -403,3 +403,18 @@ def test_the_first_assignment_of_a_group_that_was_put_off_is_no_change_of_topics
         talk.wait(5_000)
     causes = {cause: times for cause, times in talk.group_json()["rebalances"].items() if cause != "joined"}
     assert causes == {"the assignment had been put off": 1, "topics, a pattern or the configuration changed": 1}
+
+
+def test_a_leave_that_was_answered_as_if_it_had_failed_raised_the_epoch_and_it_is_not_known_who_is_left() -> None:
+    """Seen on 4.3.1 while a follower stood still: the leave counts, and is answered COORDINATOR_NOT_AVAILABLE after 5 s."""
+    talk = Streams()
+    a, b = talk.member("a"), talk.member("b")
+    talk.enters(a, 1, (0, 1))
+    talk.enters(b, 2, ())
+    talk.works(a, 2, (0,), owned=(0, 1))
+    talk.told_for([a, b], 30)
+    talk.turned_away(b, 15, epoch=-1)
+    talk.works(a, 3, (0, 1))
+    content = talk.group_json()
+    assert content["rebalances"] == {"joined": 1, "left": 1}
+    assert content["learning"] == "no frame shows whether a request of member b-id took effect"
