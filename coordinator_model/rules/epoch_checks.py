@@ -10,6 +10,7 @@ from coordinator_model.groups.epochs.events import (
     CommitMisjudged,
     CommitRefused,
     CommittedForeign,
+    CommittedInTurn,
     EpochFenceIgnored,
     InstanceChanged,
     InstanceTaken,
@@ -35,7 +36,7 @@ from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
 from coordinator_model.wording import a_or_an, begin, clock, counted, plural, seconds
 
-_CHANGES, _VALUES = 4, 3
+_CHANGES, _VALUES, _NAMED = 4, 3, 3
 CHURN = 10  #: ids that a client may leave behind within an hour
 _REFUSED = 3
 _HANDS = 3  #: changes of hands within two sessions
@@ -304,6 +305,20 @@ def committed_foreign(group: EpochGroupData, foreign: CommittedForeign) -> Breac
         f"up, and which {who(foreign.owner)} owns: whoever commits last sets where the next owner begins.",
         f"{foreign.times} commits in a row of partitions that another member was assigned before",
         captured(foreign.owner.granted_frame, *epoch_exchange_evidence(exchange)),
+        generation=exchange.generation,
+    )
+
+
+def committed_in_turn(group: EpochGroupData, turn: CommittedInTurn) -> Breach:
+    """Return the breach of O-06 in a Streams group."""
+    exchange, partitions = turn.exchange, turn.partitions
+    named = f"{', '.join(partitions[:_NAMED])}{' …' if len(partitions) > _NAMED else ''}"
+    return Breach(
+        " and ".join(sorted((exchange.member_id, turn.rival))),
+        f"Two members of group {group.name} commit the same partitions in turn: {sender_text(exchange)} and member {turn.rival}; {named}.",
+        f"{counted(len(partitions), 'partition')} committed by {exchange.member_id}, by {turn.rival}, and by {exchange.member_id} again at "
+        "the same epoch",
+        epoch_exchange_evidence(exchange),
         generation=exchange.generation,
     )
 

@@ -28,7 +28,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.records import CommitFacts, Exchange, Member, Removed
 from coordinator_model.rules.base import Breach, Due, HeldFinding, admission, rule, sender_text, timer_rule, who, whom
-from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused, committed_foreign
+from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused, committed_foreign, committed_in_turn
 from coordinator_model.rules.epoch_members import commits_again
 from coordinator_model.rules.generations import time_to_rejoin_us
 from coordinator_model.rules.unlawful import joined_after_all, rules_of
@@ -285,13 +285,14 @@ def O_05(group: ClassicGroup, foreign: CommittedForeign) -> Breach:
     )
 
 
-@rule("two committers", ERROR, CONFIRMED, CLIENT, suppressed_by=("C-05", "A-03", "A-09"))
+@rule("two committers", ERROR, CONFIRMED, CLIENT, suppressed_by=("C-05", "A-03", "A-09", "A-12"), also=(committed_in_turn,))
 def O_06(group: ClassicGroup, over: CommittedOver) -> Breach:
     """Two members process the same partition at the same time.
 
     Condition: Within one generation two members, which did not replace each other as holders of one group.instance.id, had commits
         of the same partition accepted. Where their assignments were seen, the one is named that does not own it. The first 256
-        partitions of a generation are watched.
+        partitions of a generation are watched. In a Streams group: a member's commits of a partition at one epoch were accepted before
+        and after one of another member.
     Expected: One owner per partition and generation.
     Action: Look at the assignment of that generation (A-03, A-09); if it is sound, one of the two commits what it does not own.
     False alarms: An application that commits on behalf of other members by design.

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from coordinator_model.groups.committed_offsets import read_positions, refusals_in, without_refused
+from coordinator_model.groups.committed_offsets import keep_newest, read_positions, refusals_in, without_refused
 from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedForeign
+from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedForeign, CommittedInTurn
+from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.positions import MEMBER_EPOCH_SINCE, STALE, commit_kind, is_gone
-from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.epochs.records import JOIN_EPOCH, Committer, EpochMember
 from coordinator_model.groups.evidence import epoch_response_evidence
-from coordinator_model.groups.records import EpochCommitFacts, Exchange, Refusals
+from coordinator_model.groups.records import CommitFacts, EpochCommitFacts, Exchange, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
     NONE,
@@ -26,6 +27,7 @@ from coordinator_model.wire.constants import (
     UNKNOWN_MEMBER_ID,
 )
 
+COMMITTERS_KEPT: Final = 256
 TOPIC_IDS_SINCE: Final = 10
 """OffsetCommit: names topics by their ids."""
 
@@ -123,10 +125,32 @@ def stands(group: EpochGroupData, exchange: Exchange, body: Any, judged: tuple[E
     if not isinstance(exchange.facts, EpochCommitFacts) or NONE not in exchange.error_codes:
         return NOTHING
     accepted = without_refused(exchange.facts.positions, refusals_in(body))
-    events = tuple(group.committed_offsets.committed(group, exchange, accepted))
+    events = (*group.committed_offsets.committed(group, exchange, accepted), *_in_turn(group, exchange, accepted))
     if any(isinstance(event, CommitMisjudged) for event in judged):
         group.committed_offsets.distrust(accepted)
     return events
+
+
+def _in_turn(group: EpochGroupData, exchange: Exchange, accepted: CommitFacts) -> tuple[Event, ...]:
+    """Return an event if a member commits what another has committed since its last commit, at the same epoch.
+
+    A member gets no task at an epoch at which it had it before and gave it up: one of the two commits what it does not own. No frame tells
+    which partitions are those of a task.
+    """
+    if group.kind != STREAMS or exchange.generation <= JOIN_EPOCH:
+        return NOTHING
+    own, rivals = (exchange.member_id, exchange.generation), dict[str, str]()
+    for partition in (f"{group.topic_text(topic)}-{number}" for topic, numbers, _ in accepted.topics for number in numbers):
+        known = group.committers.get(partition)
+        before = None
+        if known is not None and known.member_id == exchange.member_id:
+            before = known.before
+        elif known is not None and known.at_us + group.clock_skew_us < exchange.inv_us:
+            before = (known.member_id, known.epoch)
+            if known.before == own:
+                rivals[partition] = known.member_id
+        keep_newest(group.committers, partition, Committer(*own, exchange.res_us, before), COMMITTERS_KEPT)
+    return (CommittedInTurn(exchange, next(iter(rivals.values())), tuple(sorted(rivals))),) if rivals else NOTHING
 
 
 def _too_early(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> Iterator[tuple[str, int]]:

@@ -20,6 +20,7 @@ from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.rebalance import EpochRebalances, stopped_us_of
 from coordinator_model.groups.epochs.records import (
     NO_PARTITIONS,
+    Committer,
     DoubleGrant,
     EpochMember,
     InstanceUse,
@@ -49,6 +50,7 @@ class EpochGroupData(Watched):
     epoch_us: int = 0  #: when an answer first showed the newest epoch; 0 if none did since frames were missing
     instances: dict[str, str] = {}  #: group.instance.id → member id of its holder
     doubles: list[DoubleGrant] = []
+    committers: dict[str, Committer] = {}  #: of a Streams group, by topic and partition
     recent: list[tuple[str, str]] = []  #: (cause, member id) of what may raise the epoch, since it last rose
     storm_since_us: int = 0
     storm_times: int = 0
@@ -183,6 +185,7 @@ class EpochGroupData(Watched):
         self.addresses = CoordinatorAddresses()
         self.coordinator_changes.on_gap(self)
         self.doubles = []
+        self.committers = {}
         self.arrivals.on_gap()
         self.claims = {}  # all sessions begin anew, that of an instance id's dead holder too
         self.born_us = 0
@@ -203,6 +206,7 @@ class EpochGroupData(Watched):
         self.recent = []
         self.bumps = []
         self.doubles = []
+        self.committers = {}
         self.storm_since_us = self.storm_times = 0
         self.storm_causes = {}
         self.claims = {}
@@ -222,6 +226,7 @@ class EpochGroupData(Watched):
         self.addresses = CoordinatorAddresses()
         self.born_us = 0
         self.doubles = []
+        self.committers = {}
         self.recent = []
         self.claims = {}
         self.arrivals.on_gap()

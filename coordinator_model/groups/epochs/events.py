@@ -147,6 +147,14 @@ class CommittedForeign(NamedTuple):
     times: int  #: commits in a row that did so
 
 
+class CommittedInTurn(NamedTuple):
+    """A member's commit was accepted for partitions that another had committed since its last one, at the same epoch."""
+
+    exchange: Exchange
+    rival: str
+    partitions: tuple[str, ...]
+
+
 class InstanceChanged(NamedTuple):
     """A member names another instance id than the one that it joined with."""
 

@@ -183,6 +183,15 @@ class DoubleGrant(NamedTuple):
     frames: tuple[Evidence, ...]
 
 
+class Committer(NamedTuple):
+    """Who committed a partition last."""
+
+    member_id: str
+    epoch: int
+    at_us: int
+    before: tuple[str, int] | None  #: member id and epoch of the last commit of another member, which was answered before
+
+
 class Bump(NamedTuple):
     """The group's epoch rose."""
 

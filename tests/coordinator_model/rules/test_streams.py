@@ -11,6 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import topics
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import over
 from tests.coordinator_model.epochs import TOPICS, Epochs, foo, shows_release
 from tests.coordinator_model.streams import Shares, Streams
 
@@ -418,3 +419,63 @@ def test_a_leave_that_was_answered_as_if_it_had_failed_raised_the_epoch_and_it_i
     content = talk.group_json()
     assert content["rebalances"] == {"joined": 1, "left": 1}
     assert content["learning"] == "no frame shows whether a request of member b-id took effect"
+
+
+# ---------------------------------------------------------------------------------------------------- O-06, in Streams groups
+
+
+def two_with_tasks() -> tuple[Streams, Client, Client]:
+    talk = Streams()
+    a, b = talk.member("a"), talk.member("b")
+    talk.enters(a, 2, (0,))
+    talk.enters(b, 3, (1,))
+    talk.works(a, 3, None)
+    return talk, a, b
+
+
+def test_O_06_fires_when_a_streams_member_commits_before_and_after_another() -> None:
+    talk, a, b = two_with_tasks()
+    for one in (a, b, a):
+        talk.commits(one)
+        talk.wait(500)
+    talk.settle()
+    finding = talk.the("O-06")
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CONFIRMED, Blame.CLIENT)
+    assert finding.summary.startswith("Two members of group g commit the same partitions in turn: member a-id (client a at ")
+    assert finding.summary.endswith(") and member b-id; foo-0.")
+    talk.commits(a)
+    over(talk)
+    assert talk.the("O-06").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize(
+    "why", ["once", "came back", "other partitions", "under way", "a frame is missing", "refused", "consumer group"]
+)
+def test_O_06_allows_commits_of_a_task_that_may_have_moved(why: str) -> None:
+    talk, a, b = two_with_tasks()
+    if why == "consumer group":  # O-05 tells of these
+        talk = Epochs()
+        a, b = talk.member("a"), talk.member("b")
+        talk.joins(a, 3, foo(0))
+        talk.joins(b, 3, foo(1))
+    if why == "under way":
+        partition = wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+        topic = wire.OffsetCommitRequestTopic(name="foo", partitions=(partition,))
+        request = wire.OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=3, member_id="b-id", topics=(topic,))
+        asked = talk.ask(b, request, version=9)
+        talk.commits(a)
+        done = wire.OffsetCommitResponseTopic(name="foo", partitions=(wire.OffsetCommitResponsePartition(partition_index=0),))
+        talk.answer(asked, wire.OffsetCommitResponse(topics=(done,)))
+    else:
+        talk.commits(a)
+        talk.wait(500)
+        talk.commits(b, 25 if why == "refused" else 0, number=1 if why == "other partitions" else 0)
+    talk.wait(500)
+    if why == "a frame is missing":
+        talk.gap()
+    if why == "came back":
+        talk.works(a, 4, None)
+    if why != "once":
+        talk.commits(a)
+    talk.settle()
+    assert "O-06" not in talk.rules()
