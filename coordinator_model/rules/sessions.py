@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.classic.handlers.restarts import goes_on_as_another, looks_for_coordinator
+from coordinator_model.groups.classic.handlers.restarts import gave_up_its_id, goes_on_as_another, looks_for_coordinator
 from coordinator_model.groups.classic.trackers.sessions import (
     SLOW_TIMES,
     USUAL_INTERVAL_US,
@@ -177,7 +177,7 @@ def T_04(group: ClassicGroup, silent: FellSilent) -> Breach | None:
     member = silent.member
     if member.leaving or group.coordinator_changes.is_lost(group) or _joined_as_another(group, member) or _is_closed(group, member):
         return None
-    if any(True for _ in group.comebacks(member)) or goes_on_as_another(group, member):
+    if any(True for _ in group.comebacks(member)) or gave_up_its_id(group, member) or goes_on_as_another(group, member):
         return None
     silence_us = silent.at_us - member.last_frame_us
     timeout_ms = member.session_timeout_ms
@@ -394,6 +394,7 @@ def dead_since(group: ClassicGroup, member: Member) -> int | None:
         or not member.present
         or member.instance_id is not None
         or member.abandoned_request is not None
+        or gave_up_its_id(group, member)
     ):
         return None
     return ended_us

@@ -134,6 +134,20 @@ def test_T_04_leaves_a_static_member_alone_whose_join_went_with_its_connection_a
     assert talk.rules() == []
 
 
+def test_T_04_and_T_09_leave_a_client_alone_that_gave_its_id_up_as_no_answer_came_and_hung_up(talk: Conversation) -> None:
+    """Seen on 4.4.0: its coordinator stood still; librdkafka joined under no id, and lost the connection to that, too."""
+    a, b = settled(talk)
+    live(talk, [a, b], 2)
+    ask_heartbeat(talk, b)
+    live(talk, [a], 6)
+    b.member_id = ""
+    talk.ask_join(b)
+    talk.wait(1_000)
+    talk.close(b)
+    live(talk, [a], 9)
+    assert talk.rules() == []
+
+
 def test_T_04_allows_a_leave(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.leave(b)

@@ -63,14 +63,23 @@ def looks_for_coordinator(group: ClassicGroup, member: Member) -> bool:
     return not joins and not has_come_again(group, member.id, client, ended_us)
 
 
+def gave_up_its_id(group: ClassicGroup, member: Member) -> bool:
+    """Return True if its client has since asked on its connection to join under no id, as librdkafka does after a session without an
+    answer. The coordinator may have answered neither, and the connection may have ended.
+    """
+    connection, since_us = member.actor.connection, member.last_frame_us
+    waits = any(one.key[0] == connection and not one.member_id and one.inv_us > since_us for one in group.waiting_joins())
+    return waits or any(one.unnamed == connection != "" and one.asked_us > since_us for one in group.recurring.given_up)
+
+
 def is_alive(group: ClassicGroup, member: Member) -> bool:
     """Return True if the process of a member whose connection ended is known to be alive.
 
     It gave up a JoinGroup that the coordinator held, and did not begin with a FindCoordinator on a new connection, as a process does that
-    starts; or it asks on a connection that it had before; or such a connection is open that no other member uses; or it had asked to join
-    under no id on the connection that ended, as librdkafka does after a session without an answer.
+    starts; or it asks on a connection that it had before; or such a connection is open that no other member uses; or it had given its id up
+    on the connection that ended.
     """
-    if any(one.unnamed and one.unnamed == member.actor.connection for one in group.recurring.given_up):
+    if gave_up_its_id(group, member):
         return True
     ended_us = member.disconnected_us
     client = member.actor.named
