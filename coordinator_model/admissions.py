@@ -127,6 +127,10 @@ class Admissions:
         """Return the requests, oldest first."""
         return list(self._waiting.values())
 
+    def interrupted(self) -> None:
+        """Forget all heartbeats: their answers may be among the frames that are missing."""
+        self._waiting.clear()
+
     def closed(self, connection: str) -> None:
         """Forget the heartbeats of a connection that ended."""
         for key in [key for key in self._waiting if key[0] == connection]:

@@ -318,6 +318,7 @@ class Coordinator:
     def _interrupted(self, gap: Interruption | None, concerned: list[GroupKey], at_us: int, found: list[Finding]) -> None:
         if gap is None:
             return
+        self._admissions.interrupted()
         for key in concerned:
             if key in self.groups:
                 self.groups.lose_coverage(key, at_us, gap.reason)

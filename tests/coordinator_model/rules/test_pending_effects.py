@@ -581,3 +581,14 @@ def test_E_18_allows_a_member_to_be_removed_whose_join_was_under_way(known: str)
     talk.answer(joins, talk.given(b, 3, {}))
     talk.refused(b, 25, epoch=3)
     assert rules_of(talk) == []
+
+
+def test_C_01_does_not_wait_for_a_join_whose_answer_may_be_missing() -> None:
+    """The group was known to be of no type yet when frames were lost."""
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.ask(b, talk.beat_request(b, 0, **talk.join_fields()))
+    talk.gap()
+    talk.joins(a, 3)
+    talk.live([a], 60)
+    assert "C-01" not in talk.rules()
