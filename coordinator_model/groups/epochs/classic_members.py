@@ -140,6 +140,7 @@ def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
 def _remove(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:
     why = Removed.LEFT if member.actor.connection == exchange.actor.connection else Removed.REMOVED
     moves = any(effect.may_move(member.id) for effect in group.possible(exchange, exchange.inv_us))
+    moves = moves or _let_in_us(member) + group.clock_skew_us >= exchange.inv_us  # perhaps by a join that came after the removal
     group.remove(member, why, exchange.res_us, epoch_response_evidence(exchange))
     member.gone = exchange.gap_free and not moves
     if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:
@@ -149,7 +150,10 @@ def _remove(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> N
 
 def _held(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
     """Return True if it was this member that held the instance id when the coordinator acted on a LeaveGroup that names that alone."""
-    held_us = member.joins[-1] if member.joins else member.accepted_us
-    return held_us < exchange.inv_us and not any(
+    return _let_in_us(member) < exchange.inv_us and not any(
         effect.may_take(member.instance_id) for effect in group.possible(exchange, exchange.inv_us)
     )
+
+
+def _let_in_us(member: EpochMember) -> int:
+    return member.joins[-1] if member.joins else member.accepted_us

@@ -592,3 +592,15 @@ def test_C_01_does_not_wait_for_a_join_whose_answer_may_be_missing() -> None:
     talk.joins(a, 3)
     talk.live([a], 60)
     assert "C-01" not in talk.rules()
+
+
+def test_E_14_allows_a_member_that_joined_again_before_the_answer_to_its_removal() -> None:
+    talk = Epochs()
+    a = alone(talk)
+    talk.beats(a)
+    talk.wait(500)
+    removes = talk.ask(talk.client("operator"), leave_request(talk, "a-id"))
+    talk.joins(a, 4, foo(0))
+    left(removes, talk, "a-id")
+    talk.beats(a)
+    assert rules_of(talk) == []
