@@ -147,21 +147,28 @@ def R_21(group: EpochGroupData) -> Iterator[Due]:
     since_us = max(member.empty_since_us for member in members)
 
     def describe() -> Breach:
-        topics = sorted({topic for member in members for topic in member.topics or ()})
-        there = [topic for topic in topics if group.facts.has_topic(group.cluster, topic)]
-        why = f"{', '.join(topics[:3])} may not exist, or the share coordinator has not made their partitions ready"
-        if there:
-            exist = "exists" if len(there) == 1 else "exist"
-            why = f"{', '.join(there[:3])} {exist}, so the share coordinator has not made the partitions ready"
+        why = _why_nothing(group, sorted({topic for member in members for topic in member.topics or ()}))
         return Breach(
             "",
             f"No member of share group {group.name} has been assigned anything since {clock(since_us)}: {why}.",
             f"{len(members)} {plural(len(members), 'member')} at epoch {group.epoch} without partitions",
             captured(*(member.granted_frame for member in members[:2])),
             generation=group.epoch,
+            **about_one(members),
         )
 
     yield Due(since_us + _NOTHING_US, "", WARNING, describe)
+
+
+def _why_nothing(group: EpochGroupData, topics: list[str]) -> str:
+    gone = [topic for topic in topics if group.facts.is_deleted(group.cluster, topic)]
+    there = [topic for topic in topics if topic not in gone and group.facts.has_topic(group.cluster, topic)]
+    if there:
+        exist = plural(len(there), "exists", "exist")
+        return f"{', '.join(there[:3])} {exist}, so the share coordinator has not made the partitions ready"
+    if len(gone) == len(topics):
+        return f"{', '.join(gone[:3])} {plural(len(gone), 'does', 'do')} not exist"
+    return f"{', '.join(topics[:3])} may not exist, or the share coordinator has not made their partitions ready"
 
 
 def _has_joined(group: EpochGroupData, client: str) -> bool:

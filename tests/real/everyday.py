@@ -31,6 +31,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, ResourceType
 from coordinator_model.events import PARTITIONS_ADDED, SUBSCRIPTION_CHANGED, TOPIC_MADE_ANEW
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.scenarios import PROPERTIES
+from tests.conformance.builds import BuildError
 from tests.conformance.driver import Driver
 from tests.conformance.libraries import LIBRARIES, Library
 from tests.real.harness import wait_for
@@ -358,7 +359,8 @@ class Trouble(NamedTuple):
 
 
 CONSUMER: Final = frozenset({"confluent-kafka-consumer"})
-NEWER: Final = frozenset({"kafka-clients-share", "kafka-streams-streams"})
+STREAMS: Final = frozenset({"kafka-streams-streams"})
+NEWER: Final = STREAMS | {"kafka-clients-share"}
 PYTHON: Final = frozenset({"kafka-python"})
 """It looks for no coordinator before it reached a broker that Metadata names, and asks for offsets that a transaction may change."""
 
@@ -374,7 +376,7 @@ TROUBLES: Final = (
         held_instance,
         not_by=NEWER,
     ),
-    Trouble("misspelt", "a topic that does not exist", frozenset({"A-15", "M-16"}), "{group}s", misspelt),
+    Trouble("misspelt", "a topic that does not exist", frozenset({"A-15", "M-16", "R-21"}), "{group}s", misspelt, not_by=STREAMS),
     Trouble("pattern", "a pattern that matches nothing", frozenset({"A-15", "M-16"}), "", no_match, not_by=PYTHON | NEWER),
     Trouble(
         "transaction",
@@ -383,6 +385,15 @@ TROUBLES: Final = (
         "{group}-tx",
         open_transaction,
         not_by=PYTHON | NEWER,
+    ),
+    Trouble(
+        "source",
+        "its source topic does not exist",
+        frozenset({"R-19"}),
+        "{group}s",
+        misspelt,
+        of_group=True,
+        not_by=frozenset(NAMES) - STREAMS,
     ),
     Trouble("killed", "one of two killed for good", frozenset({"T-13"}), "", killed),
     Trouble("frozen", "one of two frozen", frozenset({"T-13"}), "", frozen),
@@ -393,7 +404,7 @@ TROUBLES: Final = (
     ),
     Trouble("reset", "an operator's tool sets offsets back", frozenset({"O-13"}), "", set_back, not_by=NEWER),
     Trouble("expired", "offsets expired while the group was empty", frozenset({"O-10"}), "{group}-", expired, not_by=NEWER),
-    Trouble("deleted", "its topic is deleted", frozenset({"A-15", "O-09", "T-13"}), "{group}", deleted_topic),
+    Trouble("deleted", "its topic is deleted", frozenset({"A-15", "O-09", "R-21", "T-13"}), "{group}", deleted_topic),
     Trouble(
         "hanging",
         "one of two hangs in a record and heartbeats",
@@ -522,9 +533,18 @@ def placed(folder: Path) -> Iterator[Place]:
         yield place
 
 
+def _can_be_built(library: Library) -> bool:
+    try:
+        library.command()
+    except BuildError as error:
+        print(f"no {library.name} clients: {error}", file=sys.stderr)
+        return False
+    return True
+
+
 def live(folder: Path, libraries: Sequence[str], only: Sequence[str]) -> list[Row]:
     """Cause the troubles of each library, and return what was said of them."""
-    chosen = [one for one in LIBRARIES if one.name in libraries]
+    chosen = [one for one in LIBRARIES if one.name in libraries and _can_be_built(one)]
     wanted = [one for one in TROUBLES if not only or one.name in only]
     rows: list[Row] = []
     with placed(folder) as place:

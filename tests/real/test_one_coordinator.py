@@ -14,7 +14,6 @@ from threading import Event, Thread
 from typing import Any, NamedTuple
 
 import pytest
-from kafka import KafkaConsumer
 
 from coordinator_model.finding import Blame, Finding, Severity
 from coordinator_model.settings import Settings
@@ -30,7 +29,7 @@ from coordinator_model.wire.recording import read_recording
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.processes import Child, Processes
 from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
-from tests.real.harness import running_tap, wait_for
+from tests.real.harness import kafka_python_consumer, running_tap, wait_for
 from tests.real.lab.client import Client
 from tests.real.lab.client import Kind as ClientKind
 from tests.real.lab.monitor import Monitor
@@ -131,7 +130,7 @@ def findings(monitor: Monitor) -> dict[str, Finding]:
 
 def consume(front: str, name: str, stop: Event) -> None:
     """A member by kafka-python that commits every second."""
-    consumer = KafkaConsumer(
+    consumer = kafka_python_consumer(
         TOPIC,
         bootstrap_servers=front,
         group_id=GROUP,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from harness import running_tap, wait_for
+from harness import kafka_python_consumer, running_tap, wait_for
 from kafka import KafkaConsumer
 from test_mirror_cli import _dumpcap, _told
 
@@ -37,7 +37,7 @@ class Sink(list[MirrorRecord]):
 def python_consumer(address: str, authority: Authority, key_log: Path) -> KafkaConsumer:
     context = ssl.create_default_context(cafile=str(authority.certificate))
     context.keylog_filename = str(key_log)
-    return KafkaConsumer(
+    return kafka_python_consumer(
         "data",
         bootstrap_servers=address,
         security_protocol="SSL",

@@ -299,6 +299,19 @@ def test_R_21_blames_the_share_coordinator_where_the_topic_is_known_to_exist() -
     assert talk.the("R-21").summary.endswith("foo exists, so the share coordinator has not made the partitions ready.")
 
 
+def test_R_21_says_that_the_topic_does_not_exist_and_names_the_only_member() -> None:
+    """Seen on 4.3.1: the topic was deleted, and was said to exist."""
+    talk = Shares()
+    for partitions in (4, 0):
+        talk.topics(foo=partitions)
+    a = talk.member("a")
+    talk.shares(a, 0, 2, ())
+    talk.goes_on([a], 70)
+    finding = talk.the("R-21")
+    assert finding.summary.endswith(": foo does not exist.")
+    assert finding.member_id == "a-id"
+
+
 def test_R_21_waits_a_minute_and_allows_one_member_to_have_nothing() -> None:
     talk = Shares()
     a, b = talk.member("a"), talk.member("b")

@@ -675,7 +675,12 @@ EPOCH_VIOLATIONS: tuple[Violation, ...] = (
         since=(4, 2),
     ),
     Violation(
-        name="epochs-share-topic-missing", rule="R-21", blame=Blame.CONFIG, culprits=(), commit=_share_topic_missing, since=(4, 2)
+        name="epochs-share-topic-missing",
+        rule="R-21",
+        blame=Blame.CONFIG,
+        culprits=("culprit",),
+        commit=_share_topic_missing,
+        since=(4, 2),
     ),
     _broker("lowered", "E-01", _told(_lowered)),
     _broker("member-fenced", "E-03", _told(_error(FENCED_MEMBER_EPOCH))),
