@@ -14,6 +14,7 @@ from coordinator_model.finding import CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTI
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.classic.trackers.offsets import NO_TOPIC
 from coordinator_model.groups.coordinator_records import LostCoordinator
+from coordinator_model.groups.epochs.heartbeat_fields import MISSING_SOURCE_TOPICS
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.sessions import died_us as died_us_of
 from coordinator_model.groups.epochs.sessions import looks_for_coordinator
@@ -113,6 +114,9 @@ def _went(group: GroupModel[Any], gone: Gone) -> _Way:
     went, interval = clock(went_us), f"max.poll.interval.ms{f', {seconds(interval_us)}' if interval_us else ''}"
     if why == Removed.REMOVED:
         return _Way(f"was removed by somebody else at {went}", _REMOVED, is_orderly=True, since_us=went_us, known_us=gone.known_us)
+    if why == Removed.LEFT and stayed and (topic := _missing_topic(group, gone)):
+        words = f"left at {went} and kept its connection: {topic} does not exist any more"
+        return _Way(words, _TOPIC_GONE, is_orderly=False, since_us=went_us, known_us=gone.known_us, blame=CONFIG)
     if why == Removed.LEFT and stayed and not 0 < gone.was_member_us < interval_us:
         words = f"left at {went} and kept its connection: its application has most likely not polled for {interval}"
         return _Way(words, _NOT_POLLED, is_orderly=False, since_us=went_us - interval_us, known_us=gone.known_us)
@@ -143,6 +147,14 @@ def _went(group: GroupModel[Any], gone: Gone) -> _Way:
         words = f"froze or was cut off at {went}{unpolled}: its connection is open, and nothing comes from it"
         return _Way(words, action, is_orderly=False, since_us=went_us, known_us=gone.known_us)
     return _Way(f"fell silent at {went} without leaving", _DIED, is_orderly=False, since_us=went_us, known_us=gone.known_us)
+
+
+def _missing_topic(group: GroupModel[Any], gone: Gone) -> str | None:
+    """Return a topic of the member that does not exist, as far as Metadata answers or the status of a Streams group show it."""
+    streak = group.status_streaks.get(MISSING_SOURCE_TOPICS) if isinstance(group, EpochGroup) else None
+    if streak is not None and streak.last_us >= gone.stopped_us - _JUST_BEFORE_US:
+        return "a source topic"
+    return next((topic for topic in gone.held or {} if group.facts.is_deleted(group.cluster, topic)), None)
 
 
 def _what_became(group: GroupModel[Any], missing: Sequence[Gone]) -> str:

@@ -9,6 +9,7 @@ from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.loops import arrives, departs
+from tests.coordinator_model.streams import Streams
 
 
 def three(talk: Conversation, seconds: int = 70, *, static: str = "") -> list[Client]:
@@ -161,6 +162,39 @@ def test_T_13_names_a_member_that_left_as_it_was_not_polled_and_has_not_come_bac
     talk.close(c)  # by the broker, as it is idle
     live(talk, [a, b], 60)
     assert missing(talk) == [finding]
+
+
+def test_T_13_names_the_topic_that_is_gone_and_no_poll_loop() -> None:
+    talk = Epochs()
+    a, b = two(talk)
+    for _ in range(14):
+        talk.beats(a)
+        talk.beats(b)
+        talk.wait(5_000)
+    talk.topics(foo=0)
+    talk.leaves(b)
+    for _ in range(8):
+        talk.beats(a)
+        talk.wait(5_000)
+    [finding] = missing(talk)
+    assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.CONFIG)
+    assert " and kept its connection: foo does not exist any more. Nobody took its place" in finding.summary
+    assert "See who deleted the topic." in finding.action
+
+
+def test_T_13_names_the_source_topic_that_a_streams_member_was_told_is_missing() -> None:
+    """Seen on 4.3.1: the topic was deleted, and the application was said not to have polled."""
+    talk = Streams()
+    a = talk.member("a")
+    talk.open(a)
+    talk.enters(a, 1, (0, 1))
+    talk.told_for([a], 90)
+    talk.works(a, 2, (), (1, "Source topics foo are missing."))
+    talk.wait(5_000)
+    talk.turned_away(a, 0, epoch=-1)
+    talk.wait(30_000)
+    [finding] = missing(talk)
+    assert "and kept its connection: a source topic does not exist any more." in finding.summary
 
 
 @pytest.mark.parametrize("shows_end", [True, False])
