@@ -99,7 +99,7 @@ hour: setup ## An hour of an operator's life in eleven minutes: what a webhook i
 	@$(BIN)/python -m tests.real.hour $(ARGS)
 
 .PHONY: everyday
-everyday: setup ## What keeps groups from consuming in an ordinary week, caused with three clients, and how soon it is said (ARGS="--only killed")
+everyday: setup ## What keeps groups from consuming in an ordinary week, caused with real clients, and how soon it is said (ARGS="--only killed")
 	@$(BIN)/python -m tests.real.everyday $(ARGS)
 
 .PHONY: three-inputs
