@@ -141,8 +141,7 @@ class GroupStore:
         group.idle = False
         if not group.last_record_us:
             group.usual.since_us = at_us
-        if group.members:
-            self._scheduler.schedule(key, at_us + STEADY_US)
+        self._scheduler.schedule(key, at_us + STEADY_US)
 
     def mark(self, key: GroupKey) -> None:
         """Mark the group's fast part for packing with the next snapshot."""

@@ -95,8 +95,10 @@ class RuleEngine:
         group.changed = False
         next_us = open_findings.next_due_us(CATALOGUE, self._quiet_us)
         group.idle = not (standing or open_findings.open or _may_change(group))
-        if group.members:  # new partitions of a topic are A-14's after as long as that
-            coming.append(now_us + (self._settings.metadata_age_us if group.idle else STEADY_US))
+        if not group.idle:
+            coming.append(now_us + STEADY_US)
+        elif group.members:
+            coming.append(now_us + self._settings.metadata_age_us)  # new partitions of a topic are A-14's after as long as that
         return Checked(min([*coming, *([] if next_us is None else [next_us])], default=None), shown)
 
     def resolve_all(self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
