@@ -218,8 +218,7 @@ class ClusterFacts(Stored):
         for topic, count in counts.items():
             if count == NO_RIGHT:
                 continue
-            known = self._partitions.pop((cluster, topic), None)
-            known = known or PartitionCount(count, at_us)
+            known = self._partitions.pop((cluster, topic), PartitionCount(count, at_us))
             since_us = known.since_us if known.partitions == count else at_us
             made_us = at_us if count and not known.partitions else known.made_us
             self._partitions[cluster, topic] = PartitionCount(count, since_us, made_us)

@@ -204,22 +204,23 @@ def note_answer(disconnections: dict[tuple[str, str], tuple[Disconnections, ...]
 def lost_together(group: Coordinated, broker: str, since_us: int) -> Disconnections | None:
     """Return which groups lost this broker about then, at any of its addresses; None if that is not known."""
     found: Disconnections | None = None
-    for (cluster, address), known in group.disconnections.items():
-        if cluster != group.cluster or not are_one(group, address, broker):
-            continue
+    for known in _losses_of(group, broker):
         for one in known:
             if one.since_us - TOGETHER_US <= since_us <= one.last_us + TOGETHER_US:
                 found = one if found is None else _together(found, one)
     return found
 
 
+def _losses_of(group: Coordinated, broker: str) -> Iterator[tuple[Disconnections, ...]]:
+    """Yield what is known of each address of a broker that groups have lost, oldest first."""
+    for (cluster, address), known in group.disconnections.items():
+        if cluster == group.cluster and are_one(group, address, broker):
+            yield known
+
+
 def answers_since_us(group: Coordinated) -> int | None:
     """Return since when the coordinator answers again that groups had lost, 0 if none had; None while it answers nobody."""
-    latest = [
-        known[-1]
-        for (cluster, address), known in group.disconnections.items()
-        if cluster == group.cluster and is_coordinator(group, address)
-    ]
+    latest = [known[-1] for known in _losses_of(group, group.broker)]
     return None if any(not one.answered_us for one in latest) else max((one.answered_us for one in latest), default=0)
 
 

@@ -572,7 +572,7 @@ def test_G_06_allows_a_static_leader_to_be_replaced(talk: Conversation) -> None:
 def test_G_06_allows_a_static_leader_to_be_replaced_that_only_a_follower_named(
     talk: Conversation, instance_id: str | None, found: list[str]
 ) -> None:
-    """A capture that begins in mid-life: a follower comes back first, and is told the leader of before."""
+    """A capture that begins with a running group: a follower comes back first, and its answer names the leader of before."""
     before, b, new = talk.client("a"), talk.client("b"), talk.client("a")
     before.member_id, b.instance_id = "i-old", "j"
     follower = talk.ask_join(b)

@@ -167,15 +167,10 @@ def test_T_13_names_a_member_that_left_as_it_was_not_polled_and_has_not_come_bac
 def test_T_13_names_the_topic_that_is_gone_and_no_poll_loop() -> None:
     talk = Epochs()
     a, b = two(talk)
-    for _ in range(14):
-        talk.beats(a)
-        talk.beats(b)
-        talk.wait(5_000)
+    talk.live([a, b], 70)
     talk.topics(foo=0)
     talk.leaves(b)
-    for _ in range(8):
-        talk.beats(a)
-        talk.wait(5_000)
+    talk.live([a], 40)
     [finding] = missing(talk)
     assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.CONFIG)
     assert " and kept its connection: foo does not exist any more. Nobody took its place" in finding.summary
@@ -428,14 +423,9 @@ def test_T_13_names_the_number_of_a_group_that_is_first_seen_in_mid_life(talk: C
 def test_T_13_warns_of_a_member_with_an_epoch_that_died_before_its_session_ends() -> None:
     talk = Epochs()
     a, b = two(talk)
-    for _ in range(14):
-        talk.beats(a)
-        talk.beats(b)
-        talk.wait(5_000)
+    talk.live([a, b], 70)
     talk.close(b)
-    for _ in range(7):
-        talk.beats(a)
-        talk.wait(5_000)
+    talk.live([a], 35)
     [finding] = missing(talk)
     assert finding.member_id == "b-id"
     assert "died at " in finding.summary
@@ -449,10 +439,7 @@ def test_T_13_warns_of_a_member_with_an_epoch_that_died_before_its_session_ends(
 def test_T_13_says_who_has_the_partitions_of_a_member_with_an_epoch_that_fell_silent() -> None:
     talk = Epochs()
     a, b = two(talk)
-    for _ in range(14):
-        talk.beats(a)
-        talk.beats(b)
-        talk.wait(5_000)
+    talk.live([a, b], 70)
     for second in range(22):
         talk.beats(a, *((3, foo(0, 1)) if second == 10 else ()))
         talk.wait(5_000)

@@ -547,16 +547,16 @@ def test_O_02_leaves_classic_members_alone_of_a_group_that_was_converted_after_a
 
 
 def test_E_18_allows_a_streams_member_to_be_removed_whose_heartbeat_was_answered_16_after_the_next_coordinator_had_acted() -> None:
-    """It told the member to give a task up, which the member never heard and the next coordinator knows."""
+    """It asked the member to give a task up: the answer never came, and the next coordinator knows of it."""
     talk = Streams()
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0, 1, 2))
     talk.works(a)
     talk.enters(b, 3, ())
-    told = talk.ask(a, talk.task_beat(a, 2, tasks=(0, 1, 2)))
+    asked = talk.ask(a, talk.task_beat(a, 2, tasks=(0, 1, 2)))
     talk.wait(3_000)
     talk.works(b.reconnected("2"), 3)
-    talk.answer(told, wire.StreamsGroupHeartbeatResponse(error_code=16))
+    talk.answer(asked, wire.StreamsGroupHeartbeatResponse(error_code=16))
     a = a.reconnected("2")
     talk.works(a, 2, None, owned=(0, 1, 2))
     talk.told_for([a, b.reconnected("2")], 10)

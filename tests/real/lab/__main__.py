@@ -20,6 +20,7 @@ from streaming.spark.jvm import JvmError
 from tests.conformance.builds import BuildError
 from tests.conformance.libraries import LIBRARIES
 from tests.real.lab import java, releases, totals
+from tests.real.lab.chaos import NoSuchActError
 from tests.real.lab.client import KINDS, LIBRARY_KINDS, Kind
 from tests.real.lab.laboratory import ALL_VIOLATIONS, Say, run
 from tests.real.lab.table import as_json, table, troubles, violations
@@ -83,7 +84,7 @@ def main(
                 violations=() if act else ALL_VIOLATIONS,
                 say=say,
             )
-        except ValueError as error:
+        except NoSuchActError as error:
             raise typer.BadParameter(str(error), param_hint="--act") from None
         except JvmError as error:
             say(f"error: {error}")

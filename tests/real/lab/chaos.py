@@ -10,13 +10,14 @@ import contextlib
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kafka.admin import MemberToRemove
 from kafka.errors import KafkaError
 
 from coordinator_model.finding import Blame, Finding
+from streaming.demo.broker import Broker
 from tests.real.brokers import frozen
 from tests.real.lab.cluster import Site
 from tests.real.lab.fleet import Fleet, Make, Membership
@@ -50,6 +51,10 @@ class Outage(NamedTuple):
             and finding.client_id in self.client_ids
             and self.from_us <= finding.opened_at_us <= self.to_us
         )
+
+
+class NoSuchActError(ValueError):
+    """There is no act of this name with so many brokers."""
 
 
 class Chaos:
@@ -100,12 +105,12 @@ class Chaos:
     def perform(self, name: str) -> None:
         """The act of this name, as :attr:`acts` counts it, upon whom the seed decides.
 
-        :raises ValueError: when there is no such act with so many brokers.
+        :raises NoSuchActError: when there is none with so many brokers.
         """
         self._undo_due(time.monotonic())
         acts = {_named(act): act for _, act in self._table}
         if name not in acts:
-            raise ValueError(f"no act {name!r} with {len(self._site.brokers)} broker(s), only {', '.join(sorted(acts))}")
+            raise NoSuchActError(f"no act {name!r} with {len(self._site.brokers)} broker(s), only {', '.join(sorted(acts))}")
         self._try(acts[name])
 
     def _try(self, act: Callable[[], bool]) -> bool:
@@ -275,25 +280,19 @@ class Chaos:
 
     def _lose_coordinator(self) -> bool:
         """A broker is down for longer than a session; in a cluster the controller takes longer too to miss one that was killed."""
-        lived = self._settled()
-        make: Make = self.rng.choice(self._fleet.makes)
-        broker = self._site.brokers[self._site.coordinator_of(make.name)]
-        self._say(f"kill broker {broker.node_id}, which coordinates {make.name}, and start it again after {OUTAGE_S:.0f} s")
-        from_us = time.time_ns() // 1_000
-        broker.kill()
-        time.sleep(OUTAGE_S)
-        broker.start()
-        self._note_outage(from_us, lived)
-        return True
+        return self._without_coordinator("kill", _killed)
 
     def _freeze_coordinator(self) -> bool:
         """A broker stands still, as on a machine that is moved: another takes over, and the frozen one comes back without knowing."""
+        return self._without_coordinator("freeze", frozen)
+
+    def _without_coordinator(self, verb: str, away: Callable[[Broker], contextlib.AbstractContextManager[None]]) -> bool:
         lived = self._settled()
         make: Make = self.rng.choice(self._fleet.makes)
         broker = self._site.brokers[self._site.coordinator_of(make.name)]
-        self._say(f"freeze broker {broker.node_id}, which coordinates {make.name}, for {OUTAGE_S:.0f} s")
+        self._say(f"{verb} broker {broker.node_id}, which coordinates {make.name}, for {OUTAGE_S:.0f} s")
         from_us = time.time_ns() // 1_000
-        with frozen(broker):
+        with away(broker):
             time.sleep(OUTAGE_S)
         self._note_outage(from_us, lived)
         return True
@@ -355,6 +354,13 @@ class Chaos:
         with contextlib.suppress(KafkaError):
             self._site.move_coordinators(first)
         return True
+
+
+@contextlib.contextmanager
+def _killed(broker: Broker) -> Iterator[None]:
+    broker.kill()
+    yield
+    broker.start()
 
 
 def _named(act: Callable[[], bool]) -> str:
