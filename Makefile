@@ -35,16 +35,17 @@ export PYTHONDONTWRITEBYTECODE :=
 # Of what is tried with random input, a sample; see tests/samples.py.
 SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --max-worker-restart 0 --dist loadfile -m "not long and not exhaustive"
 
+# Workers with brokers, JVMs and Spark beside each other can hold up a third process for half a minute. So what failed (1; not a run that
+# broke off, 2) is run once more, alone; what fails alone has failed.
+ONCE_MORE := { [ $$? = 1 ] && echo "=== What failed, once more, alone" && \
+    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
+
 .PHONY: test test-all quick
 test: setup ## Run the tests (PYTHON=python3.13 with that Python); twelve minutes on two cores
-	@$(SAMPLE) $(ARGS)
+	@$(SAMPLE) $(ARGS) || $(ONCE_MORE) -m "not long and not exhaustive"; }
 
-# Two workers with brokers, JVMs and Spark beside each other can hold up a third process for half a minute. So what failed (1; not a run
-# that broke off, 2) is run once more, alone; what fails alone has failed.
 test-all: setup ## The same with all cases, and short runs of the laboratory and of the kills, as CI does
-	@$(BIN)/python -m pytest -n 2 --max-worker-restart 2 --dist loadfile -m "not lab" $(ARGS) || { [ $$? = 1 ] && \
-	    echo "=== What failed, once more, alone" && \
-	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m "not lab"; }
+	@$(BIN)/python -m pytest -n 2 --max-worker-restart 2 --dist loadfile -m "not lab" $(ARGS) || $(ONCE_MORE) -m "not lab"; }
 
 quick: .venv/.tools ## The tests of the model alone, without Java and Spark, in two minutes
 	@$(SAMPLE) tests/coordinator_model tests/test_golden.py tests/test_layers.py $(ARGS)

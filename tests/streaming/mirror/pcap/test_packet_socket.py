@@ -17,6 +17,9 @@ from streaming.mirror.pcap.segments import segment_of
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a packet socket needs root or cap_net_raw")
 
+NOBODYS = 1
+"""A port at which nobody speaks: until its own port is asked for, a test must not read what others say beside it."""
+
 
 def said_through(reading: PacketSocket, address: str) -> list[bytes]:
     """What is captured of a connection on which both sides say one word."""
@@ -45,7 +48,7 @@ def said_through(reading: PacketSocket, address: str) -> list[bytes]:
 @pytest.mark.parametrize("interface", [ANY, "lo"])
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_each_packet_of_the_loopback_device_is_read_once(interface: str, address: str) -> None:
-    with PacketSocket(interface) as reading:
+    with PacketSocket(interface, [NOBODYS]) as reading:
         assert said_through(reading, address) == [b"asked", b"answered"]
         assert reading.dropped() == 0
 
