@@ -311,9 +311,8 @@ def measure(name: str, frames: int, groups: int, seconds: float, broker: Broker 
         stack.callback(receiver.shutdown)
         if name == "packets":
             wire = stack.enter_context(contextlib.closing(Wire()))
-            return run(
-                watch(["-i", "lo", "--port", str(wire.port)], folder, receiver), wire.send, receiver, frames, groups, seconds
-            )
+            starts = watch(["-i", "lo", "--port", str(wire.port)], folder, receiver)
+            return run(starts, wire.send, receiver, frames=frames, groups=groups, seconds=seconds)
         assert broker is not None
         topic = f"mirror-{name}-{groups}-{frames}"
         send = _topic(broker, topic, stack)
