@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 STREAMS: Final = 64
-_LOOK_EVERY_S: Final = 0.5
+_LOOK_EVERY_S: Final = 0.25
 _SAY_ALIVE_EVERY_S: Final = 15.0
 _KEPT_VIEWS: Final = 64
 _LONGEST_FORM: Final = 4_096

@@ -31,8 +31,8 @@ _ADD_MEMBERSHIP, _RX_RING, _STATISTICS, _VERSION = 1, 5, 6, 10
 _TPACKET_V3, _PROMISCUOUS, _ATTACH_FILTER, _ALL_PROTOCOLS = 2, 1, 26, 3
 
 _BLOCK: Final = 1 << 17
-_BLOCKS: Final = 96
-"""A block is handed over when it is full or its time is up, so their number bounds for how long packets may wait: nearly four seconds."""
+_BLOCKS: Final = 80
+"""A block is handed over when it is full or its time is up, so their number bounds for how long packets may wait: three seconds."""
 
 _FRAME: Final = 1 << 11
 _RETIRE_MS: Final = 40
