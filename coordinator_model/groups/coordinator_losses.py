@@ -27,12 +27,16 @@ from coordinator_model.wire.constants import (
     FIND_COORDINATOR,
     HEARTBEAT,
     LEAVE_GROUP,
+    OFFSET_COMMIT,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
 )
 
 NEVER_WAITS: Final = frozenset({HEARTBEAT, LEAVE_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
 """Requests of members that wait for nobody, at most for a write."""
+
+_ANSWERED_SOON: Final = NEVER_WAITS | {OFFSET_COMMIT}
+"""A commit may be slow, as its write is replicated, and is answered at the latest when that has taken too long."""
 
 _SOUGHT_KEPT: Final = 64
 
@@ -60,7 +64,7 @@ class CoordinatorLoss(Stored):
             self._lose(group, at_us, sessions_ms)
 
     def on_time(self, group: Group[Any], now_us: int, sessions_ms: Callable[[], Mapping[str, int]]) -> None:
-        """Note that the coordinator has answered nobody in the group since it took a request that never waits, some seconds ago."""
+        """Note that the coordinator has answered nobody in the group since it took a request that is answered soon, some seconds ago."""
         if self.is_away:
             return
         if self.sought and (of_members := sessions_ms()):
@@ -68,7 +72,7 @@ class CoordinatorLoss(Stored):
         unanswered = (
             one
             for one in group.open.values()
-            if one.api_key in NEVER_WAITS and one.gap_free and not one.queued_behind and is_coordinator(group, one.broker)
+            if one.api_key in _ANSWERED_SOON and one.gap_free and not one.queued_behind and is_coordinator(group, one.broker)
         )
         first = min(unanswered, key=lambda one: one.inv_us, default=None)
         if first is None:

@@ -75,7 +75,7 @@ class LostCoordinator(NamedTuple):
     returned_us: int = 0  #: when a broker accepted a client again, or the lost one was seen to be there
     node_id: str = ""  #: of the coordinator that FindCoordinator named last before; empty if unknown
     asked_us: int = 0  #: when the request was sent whose answer showed the return: a JoinGroup may have been held since
-    silent: bool = False  #: it took requests that never wait, and answered none; ``since_us`` is the time of the first
+    silent: bool = False  #: it took requests that are answered soon, and answered none; ``since_us`` is the time of the first
     accepted: bool = False  #: a client was accepted since; else FindCoordinator alone may show the return
     denied_us: int = 0  #: when a broker first answered since that it is not the coordinator, not yet, or that there is none
 

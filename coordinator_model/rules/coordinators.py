@@ -303,7 +303,7 @@ def C_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
 
     Condition: No broker has accepted anybody for half of the shortest session timeout since the connections of all members ended,
         in a broker's log since it answered anybody, while their clients ask for the coordinator; or since it took a request that is
-        answered at once and answered nobody in the group, which is an error after 30 s. A note where several members, or several
+        answered soon and answered nobody in the group, which is an error after 30 s. A note where several members, or several
         groups, lost their connections at once and nobody asks: either the broker or all of them may be gone.
     Expected: Another broker takes over within seconds.
     Action: Look at the broker named: did it crash, hang, or lose its network? Look at the controller's log for the new leader of the
@@ -378,7 +378,7 @@ def _lost_coordinator(group: ClassicGroup | EpochGroupData, lost: LostCoordinato
             f"The coordinator {lost.broker} has answered nobody in group {group.name} for more than {waited}, since {since}: its {members} "
             f"cannot heartbeat, commit or rejoin{_together(group, lost)}."
         )
-        observed = f"{lost.broker} takes requests that are answered at once, and has answered none of {members} since"
+        observed = f"{lost.broker} takes requests that are answered soon, and has answered none of {members} since"
     elif lost.searching:
         ask = "asks" if len(lost.searching) == 1 else "ask"
         summary = (

@@ -26,7 +26,7 @@ from coordinator_model.groups.classic.trackers.sessions import (
 )
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.events import FellSilent, Slow, Throttled
+from coordinator_model.groups.events import SLOW_US, FellSilent, Slow, Throttled
 from coordinator_model.groups.evidence import (
     epoch_response_evidence,
     exchange_evidence,
@@ -52,6 +52,7 @@ from coordinator_model.rules.base import (
 from coordinator_model.rules.departures import WHEN_CLOSED, closes_without_leaving, how_it_went, static_pause
 from coordinator_model.rules.epoch_checks import came_back, session_ended
 from coordinator_model.wire import API_NAMES
+from coordinator_model.wire.constants import HEARTBEAT
 from coordinator_model.wording import a_or_an, begin, seconds
 
 RECONNECT_US = 2_000_000
@@ -381,8 +382,8 @@ def _hung_up_with_all(group: ClassicGroup, member: Member) -> bool:
 def dead_since(group: ClassicGroup, member: Member) -> int | None:
     """Return when the connection of a present member ended without a LeaveGroup; None if it did not, or if that proves nothing.
 
-    The end proves nothing while all members are disconnected at once, while the client looks for the coordinator, and for a static member,
-    whose restart looks the same.
+    The end proves nothing while all members are disconnected at once, while the client looks for the coordinator, if it gave up waiting for
+    the answer to a Heartbeat, and for a static member, whose restart looks the same.
     """
     ended_us = hung_up_since(group, member)
     if ended_us is None:
@@ -394,10 +395,17 @@ def dead_since(group: ClassicGroup, member: Member) -> int | None:
         or not member.present
         or member.instance_id is not None
         or member.abandoned_request is not None
+        or _waited_in_vain(member)
         or gave_up_its_id(group, member)
     ):
         return None
     return ended_us
+
+
+def _waited_in_vain(member: Member) -> bool:
+    """Return True if the Heartbeat that it sent last had no answer for long when its connection ended."""
+    waited_us = member.disconnected_us - member.last_frame_us
+    return member.last_api == HEARTBEAT and (member.proven_us or 0) < member.last_frame_us and waited_us > SLOW_US
 
 
 @timer_rule("closed without leaving", INFO, CONFIRMED, CLIENT)
@@ -406,7 +414,8 @@ def T_09(group: ClassicGroup) -> Iterator[Due]:
     Streams does so whenever it is closed.
 
     Condition: The connection of a live dynamic member ended, and for a heartbeat interval and 2 s no frame of it came on another
-        one, nor did its client ask for the coordinator, while other members stayed connected.
+        one, nor did its client ask for the coordinator, while other members stayed connected; its last Heartbeat had its answer, or
+        was sent within 2 s before.
     Expected: A LeaveGroup, or a new connection at once.
     Action: Find out why that process ended: crash, kill, memory limit, network. A shorter session timeout makes such a wait
         shorter.

@@ -274,7 +274,7 @@ def test_a_snapshot_of_each_format_still_loads_and_goes_on_as_if_nothing_had_bee
 #: cluster → state, generation, incarnation, members, open findings
 KNOWN_TO_FORMAT_1 = {
     "assignments": ("CompletingRebalance", 5, 1, 3, 12),
-    "coordinators": ("CompletingRebalance", 7, 2, 2, 3),
+    "coordinators": ("CompletingRebalance", 7, 2, 2, 2),
     "disconnected": ("Unknown", 5, 1, 2, 1),
     "doubtful": ("PreparingRebalance", 3, 1, 2, 0),
     "lost": ("Unknown", None, 1, 0, 0),

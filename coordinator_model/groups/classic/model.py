@@ -200,15 +200,17 @@ class ClassicGroupModel(ClassicGroup, GroupModel[Member], tag=CLASSIC):
         return (Mismatched(exchange, correlation_id),)
 
     def awaiting(self) -> set[str]:
-        """Return the ids of members of which a Heartbeat waits for its response. Until then clients send no other."""
-        return {waiting.member_id for waiting in self.open.values() if waiting.api_key == HEARTBEAT}
+        """Return the ids of members of which a Heartbeat or a commit waits for its response. Until then clients may send nothing else."""
+        return {waiting.member_id for waiting in self.open.values() if waiting.api_key in {HEARTBEAT, OFFSET_COMMIT}}
 
     @property
     def broker_release(self) -> tuple[int, int]:
         return max(self.member_identity.broker_version.release, self.facts.any_release(self.cluster, self.broker))
 
     def session_end_us(self, member: Member) -> int | None:
-        since_us = member.session_since_us
+        line = self.connections.get(member.actor.connection)
+        answered_us = 0 if line is None else line.last_response_us  # until then a client that asks one thing at a time is silent
+        since_us = max(member.session_since_us, answered_us)
         # The others may complete a generation without it before the slack has passed, and that drop does not explain its silence.
         waited_for = member.present or (member.removed == Removed.DROPPED and member.last_frame_us < member.removed_us)
         if not waited_for or member.session_timeout_ms is None or self.parked(member):

@@ -163,6 +163,32 @@ def test_C_14_tells_of_a_broker_that_hangs_as_one_cause(talk: Conversation, *, h
         assert finding.broker == "1"
 
 
+def test_C_14_tells_of_a_broker_that_hangs_where_its_clients_wait_for_the_answers_to_their_commits(talk: Conversation) -> None:
+    """Where a client sends one request at a time, as kafkajs does, T-04 was said of each of its members."""
+    fleet = Fleet(talk)
+    asked = {group: [talk.ask(one, talk.commit_request(one, {})) for one in fleet.clients[group]] for group in fleet.groups()}
+    talk.wait(12_000)
+    for group in fleet.groups():
+        for one in asked[group]:
+            talk.answer(one, talk.committed({}))
+    fleet.live(20)
+    assert talk.rules() == ["C-14"]
+    assert {finding.observed for finding in talk.findings if finding.status is Status.OPEN} == {
+        "1 takes requests that are answered soon, and has answered none of 2 members since"
+    }
+
+
+@pytest.mark.parametrize("waited_s", [6, 12, 14, 30])
+def test_a_member_is_not_silent_that_waits_for_the_answer_to_its_commit(talk: Conversation, waited_s: int) -> None:
+    """Such a client asks one thing at a time: it was T-04, and T-02 of the coordinator that served it afterwards."""
+    client = settled(talk, "a")[0]
+    asked = talk.ask(client, talk.commit_request(client, {}))
+    talk.wait(waited_s * 1_000)
+    talk.answer(asked, talk.committed({}))
+    live(talk, [client], 20)
+    assert {"T-02", "T-04"}.isdisjoint(talk.rules())
+
+
 def test_C_14_leaves_a_broker_alone_that_serves_other_groups(talk: Conversation) -> None:
     """Two members were killed; for 16 minutes it was said that their broker may be gone, while it served twenty other groups."""
     fleet = Fleet(talk)

@@ -1279,6 +1279,18 @@ def test_T_09_allows_a_client_that_looks_for_a_coordinator_that_does_not_answer(
     assert talk.rules() == []
 
 
+@pytest.mark.parametrize(("waited_s", "told"), [(1, ["T-09"]), (4, [])])
+def test_T_09_allows_a_client_that_gave_up_waiting_for_an_answer(talk: Conversation, waited_s: int, told: list[str]) -> None:
+    """It gave its coordinator up, which stood still: that is no death."""
+    a, b = settled(talk)
+    live(talk, [a, b], 3)
+    talk.ask(b, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=b.member_id))
+    talk.wait(waited_s * 1_000)
+    talk.close(b)
+    live(talk, [a], 6)
+    assert talk.rules() == told
+
+
 def test_T_09_is_told_of_a_client_that_came_again_as_another_member(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.close(b)
