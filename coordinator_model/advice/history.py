@@ -170,6 +170,11 @@ class History:
                 found.append(index)
         return found
 
+    def kept(self, departures: set[int], rebalances: Sequence[int]) -> list[Departure]:
+        """Return the departures from which these rebalances follow, as they began or as their clients came back."""
+        followed = departures.intersection(number for index in rebalances for number in self.changes[index])
+        return [self.departures[number] for number in sorted(followed)]
+
 
 def total(savings: Iterable[Saving]) -> Saving:
     added = Saving()

@@ -52,7 +52,7 @@ def static_membership(history: History) -> Iterator[Advice]:
         found.append((session, within, history.without(within)))
     most = max(history.lost(rebalances).member_seconds for _, _, rebalances in found)
     chosen_s, within, rebalances = next(one for one in found if history.lost(one[2]).member_seconds >= _ENOUGH * most)
-    kept = [history.departures[number] for number in sorted(within) if history.departures[number].rebalance in rebalances]
+    kept = history.kept(within, rebalances)
     lost = history.lost(rebalances)
     unheld_s = history.partitions_each * sum(one.away_s or 0.0 for one in kept)
     longer = chosen_s > now_s
@@ -86,7 +86,7 @@ def no_leave(history: History) -> Iterator[Advice]:
     costs = f"The partitions of a member that goes for good wait until its session ends, {session:g} s."
     if static:
         rebalances = history.without(static)
-        kept = [history.departures[number] for number in sorted(static) if history.departures[number].rebalance in rebalances]
+        kept = history.kept(static, rebalances)
         lost = history.lost(rebalances)
         unheld_s = history.partitions_each * sum(one.away_s or 0.0 for one in kept)
         saved = Saving(lost.member_seconds, lost.partition_seconds - unheld_s)

@@ -145,12 +145,18 @@ def main() -> int:
             "64",
         ]
         command = [*CLI, "watch", "-", "--state", str(folder / "state"), *options]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        said = folder / "said"  # a line for each alert
+        with (
+            said.open("wb") as stderr,
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=stderr) as process,
+        ):
             assert process.stdin is not None
             samples = list(_sampled(process.pid, Pcap(process.stdin), wanted))
             process.stdin.close()
             status = process.wait(120)
         receiver.shutdown()
+        if status:
+            print(said.read_text()[-2_000:])
     third = len(samples) // 3
     first, middle, last = (statistics.median(samples[at : at + third]) for at in (0, third, 2 * third))
     print(f"MiB in the three thirds: {first:.1f} {middle:.1f} {last:.1f}; alerts {receiver.taken:,}; ended with {status}")

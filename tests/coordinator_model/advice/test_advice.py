@@ -68,6 +68,14 @@ def test_a_rebalance_in_which_somebody_else_came_too_would_have_been_all_the_sam
     assert of_kind("static membership", events).rebalances == (events[1]["id"],)
 
 
+def test_a_restart_counts_whose_return_alone_is_a_rebalance_of_its_own() -> None:
+    """It said “0 restarts took up to 0.0 s”: somebody else went, too, in the rebalance in which it left."""
+    events = [*restart("b", 1, 0.0, 10.0, ["a.1", "c.1"]), happened("member_left", "d.1", 0.0, reason=None)]
+    piece = of_kind("static membership", events)
+    assert len(piece.rebalances) == 1
+    assert piece.assumes.startswith("1 restart took up to 10.0 s, ")
+
+
 def test_a_longer_session_is_for_who_pauses_and_goes_on_and_not_for_who_dies() -> None:
     crash = [
         happened("session_over", "a.1", 45, silent_since=at(0)),
@@ -217,6 +225,7 @@ def test_rebalances_in_the_time_of_a_finding_that_explains_them_do_not_count() -
     assert len(piece.rebalances) == 4
     assert advise(read(events), [found("R-26", 5, None, -5)]) == ()  # it is open: nothing is left
     assert advise(read(events), [found("C-03", 5, None, -5, blame="broker", severity="error")]) == ()
+    assert advise(read(events), [found("C-14", 5, None, -5, blame="broker")]) == ()
 
 
 @pytest.mark.parametrize(
@@ -226,6 +235,7 @@ def test_rebalances_in_the_time_of_a_finding_that_explains_them_do_not_count() -
         found("R-26", -5, None, -5, group="other"),
         found("R-24", -5, None, -5),
         found("T-06", -5, None, -5, blame="broker"),
+        found("C-14", -5, None, -5, blame="broker", severity="info"),
         found("M-01", -5, None, -5, severity="error"),
     ],
 )
