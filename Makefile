@@ -33,7 +33,7 @@ demo: setup ## Start a real Kafka, inject faults into its groups, and show which
 export PYTHONDONTWRITEBYTECODE :=
 
 # Of what is tried with random input, a sample; see tests/samples.py.
-SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --max-worker-restart 0 --dist loadfile -m "not long and not exhaustive"
+SAMPLE := HYPOTHESIS_PROFILE=sample $(BIN)/python -m pytest -n 4 --max-worker-restart 2 --dist loadfile -m "not long and not exhaustive"
 
 # Workers with brokers, JVMs and Spark beside each other can hold up a third process for half a minute. So what failed (1; not a run that
 # broke off, 2) is run once more, alone; what fails alone has failed.
