@@ -226,9 +226,13 @@ def _regressed(group: ClassicGroup, exchange: Exchange, before: Generation, gene
 
 def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> str | None:
     """Return a lawful reason for a newcomer to get the newest generation's number again (the group started over), None if there is none."""
-    if body.generation_id != newest.generation or newest.roster is None or body.member_id in newest.roster:
+    roster = newest.roster
+    if roster is None and body.leader != newest.leader and newest.leader in group.members:
+        known = [one for one in group.members.values() if one.joined == newest.generation or one.id == newest.leader]
+        roster = None if any(_lives(one, exchange) for one in known) else {one.id: one.instance_id for one in known}
+    if body.generation_id != newest.generation or roster is None or body.member_id in roster:
         return None
-    if exchange.instance_id is not None and _may_replace(group, exchange, newest.roster):
+    if exchange.instance_id is not None and _may_replace(group, exchange, roster):
         return None
     if newest.proven_us >= exchange.effective_us - group.clock_skew_us:
         return None  # parked with the others
@@ -258,9 +262,15 @@ def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, verd
         member = group.members.get(id_)
         if member is None or member.session_timeout_ms is None:
             return "not all session timeouts are known"
-        if member.removed is None and member.last_frame_us + member.session_timeout_ms * 1_000 > exchange.res_us:
+        if _lives(member, exchange):
             return None
     return _EXPIRED
+
+
+def _lives(member: Member, exchange: Exchange) -> bool:
+    """Return True if the session of a member is known, and not over when another's JoinGroup was answered."""
+    ends_us = member.last_frame_us + (member.session_timeout_ms or 0) * 1_000
+    return member.removed is None and ends_us > exchange.res_us
 
 
 def _new_generation(group: ClassicGroup, exchange: Exchange, body: Any) -> Generation:
