@@ -34,7 +34,7 @@ from coordinator_model.groups.epochs.records import JOIN_EPOCH
 from coordinator_model.groups.evidence import epoch_exchange_evidence, epoch_request_evidence
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import Exchange
-from coordinator_model.rules.base import Breach, Due, captured, is_gone, rule, sender_text, timer_rule, who, whom
+from coordinator_model.rules.base import Breach, Due, HeldFinding, captured, is_gone, rule, sender_text, timer_rule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
 from coordinator_model.wording import a_or_an, begin, clock, counted, seconds
@@ -203,7 +203,15 @@ def E_19(group: EpochGroupData, refused: StaticLeaveRefused) -> Breach:
     )
 
 
-@rule("commit misjudged", ERROR, CONFIRMED, BROKER)
+def _empty_after_all(group: EpochGroupData, held: HeldFinding) -> bool:
+    """Return True if somebody committed who names no member, and all may have left before, as frames show that came late."""
+    known = (one for one in group.members.values() if max(one.joins, default=0) < held.opened_us)
+    late_us = held.opened_us + group.clock_skew_us
+    stay = any(one.last_frame_us > late_us or (one.present and not one.leaving) for one in known)
+    return not held.subject and not stay
+
+
+@rule("commit misjudged", ERROR, CONFIRMED, BROKER, explained=_empty_after_all)
 def E_20(group: EpochGroupData, misjudged: CommitMisjudged) -> Breach | None:
     """Offsets are saved for a member that is fenced, or a healthy member's progress is lost.
 

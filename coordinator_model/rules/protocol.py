@@ -27,10 +27,10 @@ from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import MAX_INT32, Exchange, LeaveFacts, Member
 from coordinator_model.rules.assignments import suspects
-from coordinator_model.rules.base import Breach, Due, Matter, about_one, admission, rule, sender_text, timer_rule, who
+from coordinator_model.rules.base import Breach, Due, HeldFinding, Matter, about_one, admission, rule, sender_text, timer_rule, who
 from coordinator_model.rules.epoch_checks import impossible_answer
 from coordinator_model.rules.join_answers import NAMED_AT_MOST
-from coordinator_model.rules.unlawful import leaves_or_loads, rules_of
+from coordinator_model.rules.unlawful import leaves_or_loads, rules_of, upgrades_after_all
 from coordinator_model.wire import API_NAMES, ERROR_CODES, error_name, may_be_an_error
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, MEMBER_ID_REQUIRED
 from coordinator_model.wording import a_or_an, counted, seconds
@@ -116,7 +116,11 @@ def _impossible(group: ClassicGroup, exchange: Exchange, error: int) -> Verdict 
     return None if verdict is None or (exchange.api_key == HEARTBEAT and rules_of(verdict)) else verdict
 
 
-@rule("impossible error", ERROR, CERTAIN, BROKER, suppressed_by=("C-11",), explained=leaves_or_loads, also=(impossible_answer,))
+def _explained(group: ClassicGroup, held: HeldFinding) -> bool:
+    return leaves_or_loads(group, held) or upgrades_after_all(group, held)
+
+
+@rule("impossible error", ERROR, CERTAIN, BROKER, suppressed_by=("C-11",), explained=_explained, also=(impossible_answer,))
 def P_07(group: ClassicGroup, failed: Failed) -> Breach | None:
     """An error code that no coordinator gives to this request: a proxy, a fork, or answers to the wrong requests.
 

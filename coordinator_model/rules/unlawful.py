@@ -6,9 +6,11 @@ from typing import Final
 
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import GENERATION, MEMBER, PHASE, REPLACED, Verdict
+from coordinator_model.groups.effects import Does
 from coordinator_model.groups.evidence import exchange_evidence
 from coordinator_model.rules.base import Breach, HeldFinding, sender_text
 from coordinator_model.wire import API_NAMES, error_name
+from coordinator_model.wire.constants import REBALANCE_IN_PROGRESS
 from coordinator_model.wording import a_or_an
 
 _RULE_OF: Final = {GENERATION: "G-02", REPLACED: "S-03", MEMBER: "M-02", PHASE: "G-12"}
@@ -49,6 +51,14 @@ def loads_after_all(group: ClassicGroup, held: HeldFinding) -> bool:
 def leaves_or_loads(group: ClassicGroup, held: HeldFinding) -> bool:
     """Return True if the coordinator was loading, or was about to leave: what it began last, such as an upgrade, is lost with it."""
     return loads_after_all(group, held) or group.incarnation != held.incarnation or group.unconnected_us >= held.opened_us
+
+
+def upgrades_after_all(group: ClassicGroup, held: HeldFinding) -> bool:
+    """Return True if an upgrade of the group, which ends what it holds, had been asked for when a held JoinGroup was answered so."""
+    ends_hold = held.subject.endswith(error_name(REBALANCE_IN_PROGRESS))
+    skew_us = group.clock_skew_us
+    upgrades = (effect for effect in group.effects.since(held.opened_us - skew_us, ()) if effect.does is Does.CONVERTS)
+    return ends_hold and any(upgrade.since_us <= held.opened_us + skew_us for upgrade in upgrades)
 
 
 def joined_after_all(group: object, held: HeldFinding) -> bool:

@@ -275,6 +275,23 @@ def test_E_20_allows_an_operator_to_set_offsets_while_the_last_member_leaves(how
     assert rules_of(talk) == []
 
 
+@pytest.mark.parametrize("left_ms", [-20, 20])
+def test_E_20_allows_an_operator_to_set_offsets_after_a_leave_that_is_captured_late(left_ms: int) -> None:
+    """By a clock of its own: the member was gone before the answer, or left only after it."""
+    talk = Epochs()
+    a, b = pair(talk)
+    talk.leaves(b)
+    talk.wait(1_000)
+    operator = talk.member("operator")
+    operator.member_id = ""
+    talk.commits(operator, epoch=-1)
+    answered_us = talk.now_us
+    talk.now_us += left_ms * 1_000
+    talk.leaves(a)
+    talk.now_us = answered_us
+    assert ("E-20" in rules_of(talk)) == (left_ms > 0)
+
+
 def test_E_20_fires_where_offsets_are_set_while_a_member_stays() -> None:
     talk = Epochs()
     a, b = pair(talk)
@@ -521,6 +538,23 @@ def test_P_07_allows_an_upgrade_that_is_called_off_to_end_what_is_held(error: in
     if refused == "after":
         talk.answer(upgrade, refusal)
     assert "P-07" not in rules_of(talk)
+
+
+@pytest.mark.parametrize("since_ms", [-20, 20])
+def test_P_07_allows_an_upgrade_whose_request_is_captured_after_what_it_ended(since_ms: int) -> None:
+    """It was asked before the held JoinGroups were answered. One that was asked after that ended none of them."""
+    talk = Epochs()
+    asked = [talk.ask_join(client) for client in settled(talk)]
+    talk.wait(100)
+    for one in asked:
+        talk.refuse_join(one, 27)
+    answered_us = talk.now_us
+    talk.now_us += since_ms * 1_000
+    upgrade = talk.ask_beat(talk.member("new"), 0, **talk.join_fields())
+    talk.now_us = answered_us
+    talk.wait(3_000)
+    talk.answer(upgrade, wire.ConsumerGroupHeartbeatResponse(error_code=15))
+    assert ("P-07" in rules_of(talk)) == (since_ms > 0)
 
 
 def test_P_07_fires_where_no_upgrade_ends_what_is_held() -> None:
