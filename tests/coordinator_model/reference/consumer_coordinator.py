@@ -717,6 +717,16 @@ def is_pattern(text: str) -> bool:
     return True
 
 
+def nobody_leaves(body: wire.LeaveGroupRequest) -> wire.LeaveGroupResponse:
+    """In the types of groups that have no classic members, an operator removes nobody."""
+    return wire.LeaveGroupResponse(
+        members=tuple(
+            wire.LeaveGroupResponseMemberResponse(member_id=one.member_id, group_instance_id=one.group_instance_id, error_code=25)
+            for one in body.members
+        )
+    )
+
+
 def refused_heartbeat(refused: RefusedError) -> wire.ConsumerGroupHeartbeatResponse:
     return wire.ConsumerGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message)
 

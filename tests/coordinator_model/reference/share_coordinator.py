@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_model import wire
-from tests.coordinator_model.reference.consumer_coordinator import ConsumerCoordinator, RefusedError, advertised, by_topic
+from tests.coordinator_model.reference.consumer_coordinator import ConsumerCoordinator, RefusedError, by_topic, nobody_leaves
 from tests.coordinator_model.reference.consumer_group import PARTITIONS, STABLE, ConsumerGroup, ConsumerMember, Partition, topic_id
 from tests.coordinator_model.reference.world import MS, Asked, Connection, Reply
 
@@ -55,8 +55,8 @@ class ShareCoordinator(ConsumerCoordinator):
 
     def handle(self, connection: Connection, asked: Asked, reply: Reply) -> None:
         body = asked.body
-        if isinstance(body, wire.ApiVersionsRequest):
-            reply(wire.ApiVersionsResponse(api_keys=advertised(self.release)))
+        if not isinstance(body, wire.ShareGroupHeartbeatRequest):
+            super().handle(connection, asked, reply)
             return
         self._guarded(
             lambda error: wire.ShareGroupHeartbeatResponse(error_code=error),
@@ -68,6 +68,9 @@ class ShareCoordinator(ConsumerCoordinator):
             reply,
             shape=shape_error(body),
         )
+
+    def _classic_leave(self, body: wire.LeaveGroupRequest) -> wire.LeaveGroupResponse:
+        return nobody_leaves(body)
 
     def _heartbeat_of_share(self, body: wire.ShareGroupHeartbeatRequest) -> wire.ShareGroupHeartbeatResponse:
         if body.member_epoch < 0:

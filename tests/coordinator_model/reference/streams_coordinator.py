@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_model import wire
-from tests.coordinator_model.reference.consumer_coordinator import ConsumerCoordinator, RefusedError, advertised, by_topic
+from tests.coordinator_model.reference.consumer_coordinator import ConsumerCoordinator, RefusedError, by_topic, nobody_leaves
 from tests.coordinator_model.reference.consumer_group import ConsumerGroup, ConsumerMember, Partition
 from tests.coordinator_model.reference.coordinator import committed
 from tests.coordinator_model.reference.world import MS, Asked, Connection, Reply
@@ -47,25 +47,22 @@ class StreamsCoordinator(ConsumerCoordinator):
 
     def handle(self, connection: Connection, asked: Asked, reply: Reply) -> None:
         body = asked.body
-        if isinstance(body, wire.ApiVersionsRequest):
-            reply(wire.ApiVersionsResponse(api_keys=advertised(self.release)))
-        elif isinstance(body, wire.OffsetCommitRequest):
-            self._guarded(
-                lambda error: committed(body, error),
-                lambda: self._answered(lambda: self._commit_tasks(body), lambda error: committed(body, error.error), reply),
+        if not isinstance(body, wire.StreamsGroupHeartbeatRequest):
+            super().handle(connection, asked, reply)
+            return
+        self._guarded(
+            lambda error: wire.StreamsGroupHeartbeatResponse(error_code=error),
+            lambda: self._answered(
+                lambda: self._heartbeat_of_streams(body),
+                lambda refused: wire.StreamsGroupHeartbeatResponse(error_code=refused.error),
                 reply,
-            )
-        else:
-            self._guarded(
-                lambda error: wire.StreamsGroupHeartbeatResponse(error_code=error),
-                lambda: self._answered(
-                    lambda: self._heartbeat_of_streams(body),
-                    lambda refused: wire.StreamsGroupHeartbeatResponse(error_code=refused.error),
-                    reply,
-                ),
-                reply,
-                shape=shape_error(body),
-            )
+            ),
+            reply,
+            shape=shape_error(body),
+        )
+
+    def _classic_leave(self, body: wire.LeaveGroupRequest) -> wire.LeaveGroupResponse:
+        return nobody_leaves(body)
 
     # -------------------------------------------------------------------------------------------- heartbeats
 
@@ -180,12 +177,16 @@ class StreamsCoordinator(ConsumerCoordinator):
 
     # -------------------------------------------------------------------------------------------- commits
 
-    def _commit_tasks(self, body: wire.OffsetCommitRequest) -> wire.OffsetCommitResponse:
+    def _commit_by_epoch(self, asked: Asked) -> wire.OffsetCommitResponse:
         """Since 4.2 with any epoch from that of the task's assignment to the member's own."""
-        member = None if self.consumer is None else self.consumer.members.get(body.member_id)
+        group, body = self.consumer, asked.body
+        assert group is not None
+        epoch = body.generation_id_or_member_epoch
+        if not group.members and epoch < 0:
+            return committed(body, 0)
+        member = group.members.get(body.member_id)
         if member is None:
             raise RefusedError(25)
-        epoch = body.generation_id_or_member_epoch
         held = {**member.assigned, **member.pending}
         numbers = [("0", one.partition_index) for topic in body.topics for one in topic.partitions]
         if epoch > member.epoch or (epoch < member.epoch and any(held.get(task, epoch + 1) > epoch for task in numbers)):

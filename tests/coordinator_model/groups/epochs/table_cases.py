@@ -251,14 +251,7 @@ def commit_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, Outcome]]
                 topics=(wire.OffsetCommitRequestTopic(name="t", partitions=(partition,)),),
             )
             assert sender is not None
-            outcome = outcome_of(
-                group,
-                (lambda coordinator=coordinator, body=body: coordinator._commit_tasks(body))
-                if kind == "streams"
-                else (
-                    lambda coordinator=coordinator, body=body, version=version: coordinator._commit_by_epoch(asked(body, version))
-                ),
-            )
+            outcome = outcome_of(group, partial(coordinator._commit_by_epoch, asked(body, version)))
             empty = {Condition.EMPTY} if kind == "empty" else set()
             for owns in (set(), {Condition.OWNS}):  # a commit lists nothing that is owned
                 yield Moment(sender, EPOCHS[epoch], frozenset(empty | owns), version, release), outcome
