@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from coordinator_model.events import PARTITIONS_ADDED
-from tests.real.everyday import TROUBLES, Printed, Row, row_of, shortened, table
+from tests.real.everyday import Row, row_of, shortened, table
+from tests.real.everyday_troubles import TROUBLES, Printed
 
 KILLED = next(one for one in TROUBLES if one.name == "killed")
 GROWN = next(one for one in TROUBLES if one.name == "grown")

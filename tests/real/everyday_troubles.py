@@ -1,0 +1,418 @@
+"""What keeps groups from consuming in an ordinary week: each trouble, and how it is caused on a running broker."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, ResourceType
+
+from coordinator_model.events import PARTITIONS_ADDED, SUBSCRIPTION_CHANGED, TOPIC_MADE_ANEW
+from streaming.demo.broker import Broker
+from streaming.demo.scenarios import PROPERTIES
+from tests.conformance.driver import Driver
+from tests.conformance.libraries import Library
+from tests.real.harness import wait_for
+from tests.real.secured import Administrator
+
+NAMES: Final = ("confluent-kafka", "confluent-kafka-consumer", "kafka-python", "kafka-clients-share", "kafka-streams-streams")
+SESSION_MS: Final = 10_000
+POLL_MS: Final = 15_000  #: how long a client may not poll
+USUAL_S: Final = 75.0  #: a number of members is usual after a minute
+RETENTION_S: Final = 60
+LOST: Final = "LOST"
+"""A listener that advertises an address at which nobody listens."""
+BROKER: Final[dict[str, str | int]] = {
+    **PROPERTIES,
+    **{
+        f"group.{kind}.{least}session.timeout.ms": SESSION_MS for kind in ("consumer", "share", "streams") for least in ("", "min.")
+    },
+    **{f"group.{kind}.{least}heartbeat.interval.ms": 3_000 for kind in ("consumer", "share", "streams") for least in ("", "min.")},
+    "offsets.retention.minutes": RETENTION_S // 60,
+    "offsets.retention.check.interval.ms": 5_000,
+}
+
+
+class Printed(NamedTuple):
+    """A finding, or a rebalance with its cause, when ``watch`` printed it."""
+
+    at_s: float
+    record: dict[str, Any]
+
+    @property
+    def what(self) -> str:
+        """The rule, or the cause of the rebalance."""
+        return str(self.record["rule"] if self.is_finding else self.record["cause"])
+
+    @property
+    def is_finding(self) -> bool:
+        return "rule" in self.record
+
+    @property
+    def text(self) -> str:
+        if self.is_finding:
+            return f"{self.record['severity']} {self.what}: {self.record['summary']}"
+        return f"rebalance to generation {self.record['to_generation']}: {self.what}"
+
+    @property
+    def named(self) -> str:
+        """Where client and address may stand."""
+        return f"{self.text} {self.record['client_id']} {self.record['client_address']}"
+
+
+class Place:
+    """The broker, ``watch`` before it and beside it, and what that prints.
+
+    :param front: the tap's address.
+    :param lost: the address at which nobody listens.
+    """
+
+    def __init__(self, folder: Path, broker: Broker, front: str, lost: str) -> None:
+        self.folder, self.broker, self.front, self.lost = folder, broker, front, lost
+        self.administrator = Administrator(broker.internal)
+        self.printed: list[Printed] = []
+        self.over = threading.Event()
+        self.topics: list[str] = []
+
+    def listen(self, printed: Path) -> None:
+        """Note when each finding and each rebalance comes."""
+        with printed.open() as lines:
+            begun = ""
+            while not self.over.wait(0.25):
+                *whole, begun = (begun + lines.read()).split("\n")
+                found = (json.loads(line) for line in whole)
+                self.printed += [
+                    Printed(time.monotonic(), one) for one in found if "rule" in one or one.get("kind") == "rebalance_finished"
+                ]
+
+    def produce(self) -> None:
+        """Write records to all topics, past the tap."""
+        producer = Producer({"bootstrap.servers": self.broker.internal})
+        while not self.over.wait(0.5):
+            for topic in list(self.topics):
+                with contextlib.suppress(KafkaException):  # of a topic that nobody may write, or that is gone
+                    producer.produce(topic, b"x" * 100)
+            producer.poll(0)
+
+    def of(self, group: str) -> list[Printed]:
+        return [one for one in self.printed if one.record["group"] == group]
+
+
+class Cast:
+    """A group of its own for one trouble, its topic and its clients."""
+
+    def __init__(self, place: Place, trouble: Trouble, library: Library) -> None:
+        self.place, self.library = place, library
+        self.group = f"{trouble.name}-{library.name}"
+        self.clients: dict[int, Driver] = {}
+        self.began_s = 0.0
+
+    def topic(self, partitions: int = 4) -> None:
+        self.place.broker.create_topic(self.group, partitions)
+        self.place.topics.append(self.group)
+
+    def enter(self, number: int, bootstrap: str | None = None, **changes: object) -> Driver:
+        """Start a client of the group."""
+        order: dict[str, Any] = {
+            "bootstrap": bootstrap or self.place.front,
+            "group": self.group,
+            "client_id": f"{self.group}-{number}",
+            "topics": [self.group],
+            "assignor": self.library.assignors[0],
+            "commits": "auto",
+            "instance_id": None,
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": 3_000,
+            "rebalance_timeout_ms": POLL_MS,
+            "protocol": self.library.protocol,
+            **changes,
+        }
+        self.clients[number] = Driver(self.library.command(), order, self.place.folder / f"{self.group}-{number}.log")
+        return self.clients[number]
+
+    def usual(self, count: int = 2) -> None:
+        """Let the group have so many members for long enough that they are usual."""
+        self.topic()
+        for number in range(1, count + 1):
+            client = self.enter(number)
+            if self.library.tells:
+                client.wait_for("assigned", 1, 60)
+            else:
+                wait_for(lambda joined=number: len(self.place.of(self.group)) >= joined, f"{client.client_id} is a member", 60)
+        self.wait(USUAL_S)
+
+    def reads_and_leaves(self, seconds: float) -> None:
+        """Let one member commit for so long, and close."""
+        self.topic()
+        self.enter(1).wait_for("assigned", 1, 60)
+        self.wait(seconds)
+        self.clients[1].close()
+
+    def happens(self) -> None:
+        self.began_s = time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        self.place.over.wait(seconds)
+
+    def end(self) -> None:
+        for client in self.clients.values():
+            client.kill()
+
+
+# ---------------------------------------------------------------------------------------------------- the troubles
+
+
+def forbidden_group(cast: Cast) -> None:
+    cast.topic()
+    cast.place.administrator.grant("auditor", "read", ResourceType.GROUP, cast.group)
+    cast.happens()
+    cast.enter(1)
+
+
+def forbidden_topic(cast: Cast) -> None:
+    cast.topic()
+    cast.place.administrator.grant("auditor", "read", ResourceType.TOPIC, cast.group)
+    cast.happens()
+    cast.enter(1)
+
+
+def unreachable(cast: Cast) -> None:
+    cast.topic()
+    cast.happens()
+    cast.enter(1, cast.place.broker.address(LOST))
+
+
+def held_instance(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1, instance_id="pod-0").wait_for("assigned", 1, 60)
+    cast.wait(5)
+    cast.happens()
+    cast.enter(2, instance_id="pod-0")
+    if cast.library.protocol == "classic":  # the first one is fenced, and started again
+        cast.wait(8)
+        cast.clients[1].kill()
+        cast.happens()
+        cast.enter(1, instance_id="pod-0")
+
+
+def misspelt(cast: Cast) -> None:
+    cast.happens()
+    cast.enter(1, topics=[f"{cast.group}s"])
+
+
+def no_match(cast: Cast) -> None:
+    cast.topic()
+    cast.happens()
+    cast.enter(1, topics=["^no-such-.*"])
+
+
+def open_transaction(cast: Cast) -> None:
+    cast.topic()
+    front = cast.place.front
+    asks = Consumer({"bootstrap.servers": front, "group.id": cast.group, "client.id": f"{cast.group}-dead"})
+    names = {"transactional.id": f"{cast.group}-tx", "client.id": f"{cast.group}-dead", "transaction.timeout.ms": 300_000}
+    producer = Producer({"bootstrap.servers": front, **names})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    positions = [TopicPartition(cast.group, number, 1) for number in range(4)]
+    producer.send_offsets_to_transaction(positions, asks.consumer_group_metadata(), 60)
+    asks.close()
+    cast.happens()
+    cast.enter(1)
+
+
+def killed(cast: Cast) -> None:
+    cast.usual()
+    cast.happens()
+    cast.clients[2].kill()
+
+
+def frozen(cast: Cast) -> None:
+    cast.usual()
+    cast.happens()
+    cast.clients[2].suspend()
+
+
+def unpolled(cast: Cast) -> None:
+    cast.usual()
+    cast.happens()
+    cast.clients[2].tell("block", ms=900_000)
+
+
+def closed(cast: Cast) -> None:
+    cast.usual()
+    cast.happens()
+    for client in cast.clients.values():
+        client.close()
+
+
+def poison(cast: Cast) -> None:
+    cast.topic(1)
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.wait(10)
+    cast.happens()
+    for _ in range(4):
+        cast.clients[1].kill()
+        cast.wait(1)
+        cast.enter(1, commits="never").wait_for("assigned", 1, 60)
+        cast.wait(2)
+
+
+def set_back(cast: Cast) -> None:
+    cast.reads_and_leaves(20)
+    cast.wait(5)
+    cast.happens()
+    positions = ConsumerGroupTopicPartitions(cast.group, [TopicPartition(cast.group, number, 0) for number in range(4)])
+    admin = AdminClient({"bootstrap.servers": cast.place.front, "client.id": f"{cast.group}-admin"})
+    admin.alter_consumer_group_offsets([positions])[cast.group].result(60)
+    cast.enter(1)
+
+
+def expired(cast: Cast) -> None:
+    cast.reads_and_leaves(15)
+    cast.wait(RETENTION_S + 15)
+    cast.happens()
+    cast.enter(1)
+
+
+def deleted_topic(cast: Cast) -> None:
+    cast.usual(1)
+    cast.happens()
+    cast.place.topics.remove(cast.group)
+    cast.place.administrator.admin.delete_topics([cast.group])[cast.group].result(60)
+
+
+def hanging(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.enter(2, rebalance_timeout_ms=900_000).wait_for("assigned", 1, 60)
+    cast.wait(USUAL_S)
+    cast.happens()
+    cast.clients[2].tell("block", ms=800_000)
+
+
+def grown(cast: Cast) -> None:
+    cast.topic(2)
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.wait(5)
+    cast.happens()
+    cast.place.administrator.admin.create_partitions([NewPartitions(cast.group, 4)])[cast.group].result(60)
+
+
+def new_match(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1, topics=[f"^{cast.group}.*"]).wait_for("assigned", 1, 60)
+    cast.wait(5)
+    cast.happens()
+    cast.place.broker.create_topic(f"{cast.group}-2", 4)
+
+
+def made_anew(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.wait(10)
+    cast.happens()
+    cast.place.administrator.admin.delete_topics([cast.group])[cast.group].result(60)
+    cast.wait(5)
+    cast.place.broker.create_topic(cast.group, 4)
+
+
+def uncommitted(cast: Cast) -> None:
+    cast.topic()
+    cast.enter(1, commits="never").wait_for("assigned", 1, 60)
+    cast.happens()
+
+
+class Trouble(NamedTuple):
+    name: str
+    what: str
+    rules: frozenset[str]  #: each is of it, or the causes of the rebalance that it brings
+    says: str  #: with these words
+    make: Callable[[Cast], None]
+    lasts_s: float = 90.0  #: for so long it may stay unfound
+    not_by: frozenset[str] = frozenset()  #: libraries that cannot have it
+    of_group: bool = False  #: no client of it is to be named
+
+
+CONSUMER: Final = frozenset({"confluent-kafka-consumer"})
+STREAMS: Final = frozenset({"kafka-streams-streams"})
+NEWER: Final = STREAMS | {"kafka-clients-share"}
+PYTHON: Final = frozenset({"kafka-python"})
+"""It looks for no coordinator before it reached a broker that Metadata names, and asks for offsets that a transaction may change."""
+
+TROUBLES: Final = (
+    Trouble("forbidden", "no right to its group", frozenset({"M-14"}), "GROUP_AUTHORIZATION_FAILED", forbidden_group),
+    Trouble("denied", "no right to its topic", frozenset({"M-14", "M-16", "A-15"}), "{group}", forbidden_topic),
+    Trouble("unreachable", "named an address at which nobody listens", frozenset({"M-15"}), "{lost}", unreachable, not_by=PYTHON),
+    Trouble(
+        "instance",
+        "another living process holds its instance id",
+        frozenset({"E-06", "M-14", "S-01"}),
+        "pod-0",
+        held_instance,
+        not_by=NEWER,
+    ),
+    Trouble("misspelt", "a topic that does not exist", frozenset({"A-15", "M-16", "R-21"}), "{group}s", misspelt, not_by=STREAMS),
+    Trouble("pattern", "a pattern that matches nothing", frozenset({"A-15", "M-16"}), "", no_match, not_by=PYTHON | NEWER),
+    Trouble(
+        "transaction",
+        "an open transaction of a dead producer",
+        frozenset({"O-12"}),
+        "{group}-tx",
+        open_transaction,
+        not_by=PYTHON | NEWER,
+    ),
+    Trouble(
+        "source",
+        "its source topic does not exist",
+        frozenset({"R-19"}),
+        "{group}s",
+        misspelt,
+        of_group=True,
+        not_by=frozenset(NAMES) - STREAMS,
+    ),
+    Trouble("killed", "one of two killed for good", frozenset({"T-13"}), "", killed),
+    Trouble("frozen", "one of two frozen", frozenset({"T-13"}), "", frozen),
+    Trouble("unpolled", "one of two stops polling for good", frozenset({"T-13", "T-05", "T-12"}), "poll", unpolled),
+    Trouble("closed", "both end in good order and nobody comes back", frozenset({"T-13"}), "", closed, lasts_s=120),
+    Trouble(
+        "poison", "it dies each time with one partition, whose offset stays", frozenset({"M-13"}), "{group}-0", poison, not_by=NEWER
+    ),
+    Trouble("reset", "an operator's tool sets offsets back", frozenset({"O-13"}), "", set_back, not_by=NEWER),
+    Trouble("expired", "offsets expired while the group was empty", frozenset({"O-10"}), "{group}-", expired, not_by=NEWER),
+    Trouble("deleted", "its topic is deleted", frozenset({"A-15", "O-09", "R-21", "T-13"}), "{group}", deleted_topic),
+    Trouble(
+        "hanging",
+        "one of two hangs in a record and heartbeats",
+        frozenset({"O-15"}),
+        "{group}-",
+        hanging,
+        lasts_s=120,
+        not_by=NEWER,
+    ),
+    Trouble("grown", "partitions are added", frozenset({PARTITIONS_ADDED}), "", grown, of_group=True, not_by=NEWER),
+    Trouble(
+        "matching",
+        "a topic is made that its pattern matches",
+        frozenset({SUBSCRIPTION_CHANGED}),
+        "",
+        new_match,
+        not_by=CONSUMER | NEWER,
+    ),
+    Trouble(
+        "anew",
+        "its topic is deleted and made again",
+        frozenset({TOPIC_MADE_ANEW, "O-10"}),
+        "made anew",
+        made_anew,
+        of_group=True,
+        not_by=NEWER,
+    ),
+    Trouble("uncommitted", "it never commits", frozenset({"O-14"}), "", uncommitted, lasts_s=640, of_group=True, not_by=NEWER),
+)
