@@ -25,7 +25,7 @@ from coordinator_model.rules.base import Breach, Due, about_one, captured, rule,
 from coordinator_model.wire import error_name
 from coordinator_model.wording import begin, clock, plural, seconds, some
 
-_NOTHING_US: Final = 60_000_000
+_MINUTE_US: Final = 60_000_000
 _NAMED: Final = 3  #: members that a sentence names
 
 
@@ -35,19 +35,19 @@ class _Cause(NamedTuple):
     name: str
     text: str
     severity: Severity
-    after_us: int = 60_000_000  #: it is normal for so long
+    normal_us: int = 0  #: it is for so long; longer than standstill_ms where brokers or deployments end it by themselves
 
 
 _CAUSES: Final = {
-    STALE_TOPOLOGY: _Cause("stale topology", "a member has an older version of the application", WARNING),
+    STALE_TOPOLOGY: _Cause("stale topology", "a member has an older version of the application", WARNING, _MINUTE_US),
     MISSING_SOURCE_TOPICS: _Cause("missing source topics", "a source topic does not exist", ERROR),
     INCORRECTLY_PARTITIONED_TOPICS: _Cause("wrong partition counts", "topics have numbers of partitions that do not fit", ERROR),
-    MISSING_INTERNAL_TOPICS: _Cause("missing internal topics", "an internal topic does not exist", ERROR),
+    MISSING_INTERNAL_TOPICS: _Cause("missing internal topics", "an internal topic does not exist", ERROR, _MINUTE_US),
     # The first delay is 3 s, and an assignment comes at most every 15 s.
     ASSIGNMENT_DELAYED: _Cause("assignment delayed", "the assignment is put off", WARNING, 30_000_000),
-    MISSING_CLIENT_TAGS: _Cause("missing client tags", "clients lack tags that the assignor needs", WARNING),
+    MISSING_CLIENT_TAGS: _Cause("missing client tags", "clients lack tags that the assignor needs", WARNING, _MINUTE_US),
 }
-"""Status → what it means, and how long it may last. Topics are made, and applications replaced, within a minute."""
+"""Status → what it means, and how long it may last. Applications are replaced, and internal topics made, within a minute."""
 
 
 def _status_over(group: EpochGroupData, name: str) -> bool:
@@ -58,17 +58,19 @@ def _status_over(group: EpochGroupData, name: str) -> bool:
 def R_19(group: EpochGroupData, reported: StatusReported) -> Breach | None:
     """A Streams application does nothing, and the coordinator says why.
 
-    Condition: Answers to heartbeats of a Streams group have had the same status for a minute: 0 stale topology or 6 missing client
-        tags (warning), 1 missing source topics, 2 wrong partition counts, 3 missing internal topics; or 5, assignment delayed, for
-        30 s (warning).
+    Condition: Answers to heartbeats of a Streams group have had the same status for 20 s (standstill_ms): 1 missing source topics, or
+        2 wrong partition counts; a warning until it has lasted a minute. Or for a minute, in which the brokers make internal topics
+        and a deployment replaces applications: 3 missing internal topics, 0 stale topology or 6 missing client tags (both a warning).
+        Or for 30 s: 5, assignment delayed (a warning).
     Expected: No status, or one that lasts seconds while the application starts.
     Action: Do what the cause says: make the topic named, correct its partitions, stop the old version, set the tags.
     False alarms: A topic that is made later on purpose. Before 4.2 an answer with null ends a status.
     """
     cause, streak = _CAUSES.get(reported.code), reported.streak
-    if cause is None or streak.last_us - streak.first_us < cause.after_us:
+    lasts_us = streak.last_us - streak.first_us
+    if cause is None or lasts_us < max(cause.normal_us, group.settings.standstill_ms * 1_000):
         return None
-    lasts = seconds(streak.last_us - streak.first_us)
+    lasts = seconds(lasts_us)
     detail = f": “{reported.detail}”" if reported.detail else ""
     stale = _stale(group) if reported.code == STALE_TOPOLOGY else []
     gets = "gets" if len(stale) == 1 else "get"
@@ -80,7 +82,7 @@ def R_19(group: EpochGroupData, reported: StatusReported) -> Breach | None:
         f"status {reported.code} ({cause.name}) in {streak.times} {plural(streak.times, 'answer')} over {lasts}",
         streak.frames,
         generation=reported.member.epoch,
-        severity=cause.severity,
+        severity=cause.severity if lasts_us >= _MINUTE_US else WARNING,
         **about_one(stale),
     )
 
@@ -135,7 +137,8 @@ def R_20(group: EpochGroupData, asked: ShutdownAsked) -> Breach:
 def R_21(group: EpochGroupData) -> Iterator[Due]:
     """Nobody reads the group's topics.
 
-    Condition: No member of a share group has had any partition at the newest epoch for a minute, and each subscribes to topics.
+    Condition: No member of a share group has had any partition at the newest epoch for 20 s (standstill_ms), and Metadata answers say
+        that none of their topics exists. Or for a minute, in which the share coordinator makes partitions ready.
     Expected: Partitions within seconds of the first join.
     Action: Look whether the topics exist, unless the finding says so, and at the log of the share coordinator
         (__share_group_state).
@@ -145,29 +148,32 @@ def R_21(group: EpochGroupData) -> Iterator[Due]:
     if not members or any(not member.empty_since_us or not member.topics for member in members):
         return
     since_us = max(member.empty_since_us for member in members)
+    topics = sorted({topic for member in members for topic in member.topics or ()})
+    gone = all(group.facts.is_deleted(group.cluster, topic) for topic in topics)
+    normal_us = group.settings.standstill_ms * 1_000 if gone else _MINUTE_US
 
     def describe() -> Breach:
-        why = _why_nothing(group, sorted({topic for member in members for topic in member.topics or ()}))
+        exist = plural(len(topics), "does", "do")
+        why = f"{', '.join(topics[:3])} {exist} not exist" if gone else _why_nothing(group, topics)
         return Breach(
             "",
             f"No member of share group {group.name} has been assigned anything since {clock(since_us)}: {why}.",
             f"{len(members)} {plural(len(members), 'member')} at epoch {group.epoch} without partitions",
             captured(*(member.granted_frame for member in members[:2])),
             generation=group.epoch,
+            certainty=CONFIRMED if gone else None,
             **about_one(members),
         )
 
-    yield Due(since_us + _NOTHING_US, "", WARNING, describe)
+    yield Due(since_us + normal_us, "", WARNING, describe)
 
 
 def _why_nothing(group: EpochGroupData, topics: list[str]) -> str:
-    gone = [topic for topic in topics if group.facts.is_deleted(group.cluster, topic)]
-    there = [topic for topic in topics if topic not in gone and group.facts.has_topic(group.cluster, topic)]
+    facts, cluster = group.facts, group.cluster
+    there = [topic for topic in topics if facts.has_topic(cluster, topic) and not facts.is_deleted(cluster, topic)]
     if there:
         exist = plural(len(there), "exists", "exist")
         return f"{', '.join(there[:3])} {exist}, so the share coordinator has not made the partitions ready"
-    if len(gone) == len(topics):
-        return f"{', '.join(gone[:3])} {plural(len(gone), 'does', 'do')} not exist"
     return f"{', '.join(topics[:3])} may not exist, or the share coordinator has not made their partitions ready"
 
 

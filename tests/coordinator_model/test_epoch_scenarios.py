@@ -563,12 +563,12 @@ def test_the_first_assignment_of_a_new_group_is_delayed() -> None:
     silent(talk)
 
 
-@pytest.mark.parametrize("code", [1, 2, 3])
-def test_topics_that_are_missing_or_do_not_fit_are_named(code: int) -> None:
+@pytest.mark.parametrize(("code", "normal_s"), [(1, 15), (2, 15), (3, 55)])
+def test_topics_that_are_missing_or_do_not_fit_are_named(code: int, normal_s: int) -> None:
     talk = Streams()
     a = talk.member("a")
     talk.enters(a, 1, (), (code, "payments"))
-    talk.told_for([a], 55, (code, "payments"))
+    talk.told_for([a], normal_s, (code, "payments"))
     assert talk.rules() == []
     talk.told_for([a], 15, (code, "payments"))
     silent(talk, "R-19")
