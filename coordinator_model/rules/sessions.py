@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, WARNING
+from coordinator_model.groups.arrivals import Stage
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.handlers.restarts import gave_up_its_id, goes_on_as_another, looks_for_coordinator
 from coordinator_model.groups.classic.trackers.sessions import (
@@ -205,8 +206,10 @@ def _idle_text(group: ClassicGroup, silent: FellSilent) -> str:
     since_us = max(member.last_frame_us, member.disconnected_us if member.disconnected_us < silent.dropped_us else 0)
     synced_us = (known.sync_done_us or 0 for known in group.generations if known.proven_us >= silent.dropped_us)
     until_us = min((at_us for at_us in synced_us if at_us), default=0)
-    if not until_us:
-        return f"its {work} were idle for {seconds(silent.at_us - since_us)} by then, and no generation without it had an assignment yet"
+    unread = group.arrivals.standing(Stage.BEGINS, group.members)
+    if unread or not until_us:
+        why = "who has them could not read where to begin" if until_us else "no generation without it had an assignment yet"
+        return f"its {work} were idle for {seconds(silent.at_us - since_us)} by then, and {why}"
     return f"its {work} were idle for {seconds(until_us - since_us)}, until the group went on without it"
 
 

@@ -758,6 +758,22 @@ def test_T_04_says_how_long_partitions_of_a_dropped_member_were_idle(talk: Conve
     )
 
 
+def test_T_04_does_not_say_that_the_group_went_on_while_nobody_can_read_where_to_begin(talk: Conversation) -> None:
+    a, b = settled(talk)
+    talk.heartbeat(b)
+    silence(talk, [a], 6_000)
+    talk.heartbeat(a, 27)
+    rejoined = talk.ask_join(a)
+    talk.wait(3_000)
+    talk.joined(rejoined, generation=4, leader=a, roster=[a])
+    talk.sync_all([a])
+    talk.fetch_offsets(a, {0: -1}, {0: 88})
+    silence(talk, [a], 6_000)
+    assert talk.the("T-04").summary.endswith(
+        "its partitions were idle for 13.0 s by then, and who has them could not read where to begin."
+    )
+
+
 def test_T_04_says_that_partitions_were_idle_meanwhile_while_the_group_waits(talk: Conversation) -> None:
     a, _ = settled(talk)
     silence(talk, [a], 16_000)
