@@ -5,6 +5,7 @@ A request shows what its sender believes. Only the response shows whether that i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2s
 from typing import Any, Final
 
@@ -95,7 +96,15 @@ def _read_subscriptions(body: Any) -> tuple[bool, bytes]:
     if not offers or None in offers:
         return True, b""
     owns = any(offer.owned_partitions for offer in offers if offer is not None)
-    return owns, blake2s("\0".join(sorted(topics)).encode(), digest_size=4).digest()
+    return owns, _digest(topics)
+
+
+def _digest(topics: Iterable[str]) -> bytes:
+    return blake2s("\0".join(sorted(topics)).encode(), digest_size=4).digest()
+
+
+NO_TOPICS: Final = _digest(())
+"""The digest of a subscription to nothing: that of a client whose pattern matches no topic which it knows."""
 
 
 def _read_sync(exchange: Exchange, body: Any) -> None:

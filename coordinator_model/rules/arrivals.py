@@ -20,6 +20,7 @@ from coordinator_model.groups.epochs.kinds import CONSUMER
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import ClientInfo, Member
+from coordinator_model.groups.requests import NO_TOPICS
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, captured, the_client, timer_rule, who
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import NOT_COORDINATOR, UNSTABLE_OFFSET_COMMIT
@@ -102,6 +103,10 @@ def _connections(failed: FailedConnections | None) -> str:
 
 
 _GRANT_RIGHT: Final = "Grant the client's principal the right to describe and to read the topic: kafka-acls.sh --consumer --topic."
+_MEND_PATTERN: Final = (
+    "Mend the pattern that the client subscribes by, or create the topic. A topic that it may not describe is none for the client: look at "
+    "its rights."
+)
 _MEND_NAME: Final = "Mend the name that the client subscribes to, or create the topic."
 
 
@@ -172,7 +177,7 @@ class _Idle(NamedTuple):
 
     member: Member | EpochMember
     since_us: int
-    topics: tuple[str, ...]  #: empty if they are not known
+    topics: tuple[str, ...] | None  #: None if they are not known
     pattern: str = ""
 
 
@@ -189,13 +194,14 @@ def A_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
 
     Condition: In a settled consumer group, members have had no partition for 20 s (standstill_ms), and it is known why: Metadata answers
         say that the topics that they subscribe to do not exist, or are not for them; or no known name matches their pattern as a
-        whole, and nobody with that pattern has any. A note where the members are more than the partitions of their topics.
+        whole, and nobody with that pattern has any; or, by the classic protocol, their subscription names no topic. A note where the
+        members are more than the partitions of their topics.
     Expected: Each member has partitions, or is a spare one.
     Action: What to do depends on the cause, and is said with each finding.
     False alarms: Topics that are made later on purpose. Silent where an assignor other than Kafka's own is used, and where no Metadata
         answer shows why.
     """
-    causes: dict[tuple[tuple[str, ...], str], _Cause | None] = {}  # by what members want: most of a group want the same
+    causes: dict[tuple[tuple[str, ...] | None, str], _Cause | None] = {}  # by what members want: most of a group want the same
     by_cause: dict[_Cause, list[_Idle]] = {}
     for idle in _idle_members(group):
         wanted = idle.topics, idle.pattern
@@ -234,23 +240,30 @@ def _idle_members(group: Group) -> Iterator[_Idle]:
         if not empty or group.kind != CONSUMER or any(one.pending or one.epoch != group.epoch for one in group.present_members()):
             return
         for idle in empty:
-            yield _Idle(idle, idle.empty_since_us, idle.topics or (), idle.pattern or "")
+            yield _Idle(idle, idle.empty_since_us, idle.topics or None, idle.pattern or "")
         return
     newest = group.newest_generation
     if newest is None or newest.sync_done_us is None or newest.protocol not in EXCLUSIVE_ASSIGNORS - {"stream"}:
         return
     wanted = {known.topics for known in group.arrivals.clients.values()}
-    if not group.facts.denies and not any(_cause_of(group, topics, "") for topics in wanted):
+    if not group.facts.denies and () not in wanted and not any(_cause_of(group, topics, "") for topics in wanted):
         return  # what Metadata answers do not show is asked once
     for _, client in group.arrivals.standing(Stage.HOLDS, group.members):
         member = group.members.get(client.member_id)
         if member is not None and member.in_sync == newest.generation:
-            yield _Idle(member, max(client.since_us, newest.sync_done_us), client.topics)
+            topics = client.topics or (() if member.topics == NO_TOPICS else None)
+            yield _Idle(member, max(client.since_us, newest.sync_done_us), topics)
 
 
-def _cause_of(group: Group, topics: tuple[str, ...], pattern: str) -> _Cause | None:
+def _cause_of(group: Group, topics: tuple[str, ...] | None, pattern: str) -> _Cause | None:
     if pattern and isinstance(group, EpochGroupData):
         return _pattern_matches_nothing(group, pattern)
+    if topics is None:
+        return None
+    if not topics:
+        return _Cause(
+            "no topic", "its subscription names no topic, as that of a pattern which matches none.", WARNING, _MEND_PATTERN
+        )
     counts = {topic: group.facts.partition_count(group.cluster, topic) for topic in topics}
     missing = [topic for topic, count in counts.items() if count is not None and not count.partitions]
     if missing and len(missing) == len(counts):
@@ -267,7 +280,7 @@ def _cause_of(group: Group, topics: tuple[str, ...], pattern: str) -> _Cause | N
     return None
 
 
-def _denied(group: Group, actor: ClientInfo, topics: tuple[str, ...]) -> _Cause | None:
+def _denied(group: Group, actor: ClientInfo, topics: tuple[str, ...] | None) -> _Cause | None:
     """Return the cause if a client may know of none of its topics: as the leader it has nothing to assign."""
     denied = group.facts.denied_topics(group.cluster, actor.named)
     if not topics or not set(topics) <= set(denied):

@@ -438,6 +438,22 @@ def test_A_15_warns_of_a_member_that_has_no_right_to_its_topic(talk: Conversatio
     assert talk.the("A-15").status is Status.RESOLVED
 
 
+def test_A_15_warns_of_a_subscription_that_names_no_topic(talk: Conversation) -> None:
+    """Java and kafka-python join so by a pattern that matches none."""
+    a, b = talk.client("a"), talk.client("b")
+    joins(talk, 3, {a: (), b: ("t",)}, plan={a: NOTHING, b: assignment(t=(0,))})
+    live(talk, [a, b], 15)
+    assert talk.rules() == []
+    live(talk, [a, b], 10)
+    finding = talk.the("A-15")
+    assert (finding.severity, finding.client_id) == (Severity.WARNING, "a")
+    assert "its subscription names no topic, as that of a pattern which matches none." in finding.summary
+    assert finding.action.startswith("Mend the pattern")
+    joins(talk, 4, {a: ("t",), b: ("t",)}, plan={a: assignment(t=(0,)), b: assignment(t=(1,))})
+    talk.settle()
+    assert talk.the("A-15").status is Status.RESOLVED
+
+
 def test_A_15_notes_spare_members(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.topics(t=1)
