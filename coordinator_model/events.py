@@ -42,7 +42,8 @@ SAME_TOPICS: Final = "rejoined with the same topics"  #: as in the second half o
 PARTITIONS_ADDED: Final = "partitions were added"  #: its leader rejoined for them, as its next assignment shows
 TOPIC_DELETED: Final = "a topic was deleted"
 TOPIC_MADE_ANEW: Final = "a topic was deleted and made anew"
-TOPICS_CHANGED: Final = (PARTITIONS_ADDED, TOPIC_DELETED, TOPIC_MADE_ANEW)
+TOPIC_MATCHES: Final = "a pattern matches another topic"  #: as the coordinator resolves it
+TOPICS_CHANGED: Final = (PARTITIONS_ADDED, TOPIC_DELETED, TOPIC_MADE_ANEW, TOPIC_MATCHES)
 """What the assignments of a rebalance show of its cause, which was not known when it began."""
 
 WORKER_REJOINED: Final = "worker rejoined"  #: a member of a Connect group: it revoked something, or the configuration changed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator_model.events import PARTITIONS_ADDED, TOPIC_DELETED, TOPIC_MADE_ANEW
+from coordinator_model.events import PARTITIONS_ADDED, TOPIC_DELETED, TOPIC_MADE_ANEW, TOPIC_MATCHES
 from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.records import Partitions
 
@@ -30,7 +30,12 @@ def topics_changed(group: Watched, gained: Partitions, lost: Partitions) -> str:
             return PARTITIONS_ADDED
     wanted = {name for member in group.present_members() for name in member.topics or ()}
     deleted = named_gone & wanted or any(group.facts.is_deleted(group.cluster, name) for name in named_gone)
-    return TOPIC_DELETED if deleted else ""
+    if deleted:
+        return TOPIC_DELETED
+    kept = {topic for topic, _ in held - gained}
+    came = {topic for topic, _ in gained} - kept - gone
+    by_pattern = all(member.pattern and member.topics == () for member in group.present_members())
+    return TOPIC_MATCHES if kept and came and by_pattern else ""
 
 
 def _numbers(partitions: Iterable[tuple[str, int]], topic: str) -> set[int]:

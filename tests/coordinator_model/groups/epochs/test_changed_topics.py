@@ -66,6 +66,29 @@ def test_a_topic_was_made_anew_if_members_get_another_of_its_name() -> None:
     assert talk.ends() == [UNSEEN, "a topic was deleted and made anew"]
 
 
+@pytest.mark.parametrize(
+    ("names", "had", "cause"),
+    [
+        ((), foo(0), "a pattern matches another topic"),
+        (("bar",), foo(0), UNSEEN),  # bar is subscribed to by its name, too
+        ((), {}, UNSEEN),  # the pattern may not have been resolved before
+    ],
+)
+def test_a_pattern_matches_another_topic_if_members_that_subscribe_by_pattern_alone_get_it(
+    names: tuple[str, ...], had: Parts, cause: str
+) -> None:
+    talk = Topics()
+    for client in (talk.a, talk.b):
+        talk.beats(client, -1, epoch=-1)
+    talk.wait(60_000)
+    c = talk.member("c")
+    talk.joins(c, 5, had, *names, subscribed_topic_names=names or None, subscribed_topic_regex=".*")
+    talk.live([c], 15)
+    talk.reads(c, 6, {**had, **parts(bar=(0,))})
+    talk.a = talk.b = c
+    assert talk.ends()[-1] == cause
+
+
 def test_partitions_that_a_new_member_gets_say_nothing_of_their_topic() -> None:
     talk = Topics()
     c = talk.member("c")
