@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 from streaming.demo.broker import HOST, Broker, free_port
 from tests.conformance.builds import BuildError
 from tests.conformance.libraries import LIBRARIES, Library
-from tests.real.everyday_troubles import BROKER, LOST, NAMES, TROUBLES, Cast, Place, Trouble
+from tests.real.everyday_troubles import BROKER, LOST, TROUBLES, Cast, Place, Trouble
 from tests.real.harness import wait_for
 from tests.real.watching import watching
 
@@ -148,11 +148,11 @@ def live(folder: Path, libraries: Sequence[str], only: Sequence[str]) -> list[Ro
     with placed(folder) as place:
         long = SideBySide(place)
         for trouble in (one for one in wanted if one.lasts_s > LONG_S):
-            for library in (one for one in chosen if one.name not in trouble.not_by):
+            for library in (one for one in chosen if one.name in trouble.by):
                 long.begin(trouble, library)
         for library in chosen:
             short = SideBySide(place)
-            for trouble in (one for one in wanted if one.lasts_s <= LONG_S and library.name not in one.not_by):
+            for trouble in (one for one in wanted if one.lasts_s <= LONG_S and library.name in one.by):
                 short.begin(trouble, library)
             rows += short.end()
         rows += long.end()
@@ -163,7 +163,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="where logs and findings go; by default a temporary one")
     parser.add_argument("--only", nargs="*", default=[], choices=[one.name for one in TROUBLES])
-    parser.add_argument("--library", nargs="*", default=NAMES, choices=NAMES)
+    names = sorted(set().union(*(one.by for one in TROUBLES)))
+    parser.add_argument("--library", nargs="*", default=names, choices=names)
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="rebalance-monitor-everyday-"))
     folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, ResourceType
 
-from coordinator_model.events import PARTITIONS_ADDED, SUBSCRIPTION_CHANGED, TOPIC_MADE_ANEW
+from coordinator_model.events import PARTITIONS_ADDED, SUBSCRIPTION_CHANGED, TOPIC_MADE_ANEW, TOPIC_MATCHES
 from streaming.demo.broker import Broker
 from streaming.demo.scenarios import PROPERTIES
 from tests.conformance.driver import Driver
@@ -21,7 +21,12 @@ from tests.conformance.libraries import Library
 from tests.real.harness import wait_for
 from tests.real.secured import Administrator
 
-NAMES: Final = ("confluent-kafka", "confluent-kafka-consumer", "kafka-python", "kafka-clients-share", "kafka-streams-streams")
+LIBRDKAFKA: Final = frozenset({"confluent-kafka", "confluent-kafka-consumer"})
+PYTHON: Final = frozenset({"kafka-python"})
+JAVA: Final = frozenset({"kafka-clients", "kafka-clients-consumer"})
+SHARE: Final = frozenset({"kafka-clients-share"})
+STREAMS: Final = frozenset({"kafka-streams-streams"})
+PLAIN: Final = LIBRDKAFKA | PYTHON
 SESSION_MS: Final = 10_000
 POLL_MS: Final = 15_000  #: how long a client may not poll
 USUAL_S: Final = 75.0  #: a number of members is usual after a minute
@@ -323,6 +328,16 @@ def made_anew(cast: Cast) -> None:
     cast.place.broker.create_topic(cast.group, 4)
 
 
+def idle_limit(cast: Cast) -> None:
+    """One holds the rebalance up for which another one waits, longer than a connection of that may be idle."""
+    cast.topic()
+    cast.enter(1, rebalance_timeout_ms=60_000).wait_for("assigned", 1, 60)
+    cast.wait(5)
+    cast.clients[1].tell("block", ms=40_000)
+    cast.happens()
+    cast.enter(2, rebalance_timeout_ms=60_000, idle_ms=4_000)
+
+
 def uncommitted(cast: Cast) -> None:
     cast.topic()
     cast.enter(1, commits="never").wait_for("assigned", 1, 60)
@@ -336,37 +351,38 @@ class Trouble(NamedTuple):
     says: str  #: with these words
     make: Callable[[Cast], None]
     lasts_s: float = 90.0  #: for so long it may stay unfound
-    not_by: frozenset[str] = frozenset()  #: libraries that cannot have it
+    by: frozenset[str] = PLAIN | SHARE | STREAMS  #: libraries
     of_group: bool = False  #: no client of it is to be named
 
-
-CONSUMER: Final = frozenset({"confluent-kafka-consumer"})
-STREAMS: Final = frozenset({"kafka-streams-streams"})
-NEWER: Final = STREAMS | {"kafka-clients-share"}
-PYTHON: Final = frozenset({"kafka-python"})
-"""It looks for no coordinator before it reached a broker that Metadata names, and asks for offsets that a transaction may change."""
 
 TROUBLES: Final = (
     Trouble("forbidden", "no right to its group", frozenset({"M-14"}), "GROUP_AUTHORIZATION_FAILED", forbidden_group),
     Trouble("denied", "no right to its topic", frozenset({"M-14", "M-16", "A-15"}), "{group}", forbidden_topic),
-    Trouble("unreachable", "named an address at which nobody listens", frozenset({"M-15"}), "{lost}", unreachable, not_by=PYTHON),
+    Trouble(
+        "unreachable",
+        "named an address at which nobody listens",
+        frozenset({"M-15"}),
+        "{lost}",
+        unreachable,
+        by=LIBRDKAFKA | JAVA | SHARE | STREAMS,
+    ),
     Trouble(
         "instance",
         "another living process holds its instance id",
         frozenset({"E-06", "M-14", "S-01"}),
         "pod-0",
         held_instance,
-        not_by=NEWER,
+        by=PLAIN,
     ),
-    Trouble("misspelt", "a topic that does not exist", frozenset({"A-15", "M-16", "R-21"}), "{group}s", misspelt, not_by=STREAMS),
-    Trouble("pattern", "a pattern that matches nothing", frozenset({"A-15", "M-16"}), "", no_match, not_by=PYTHON | NEWER),
+    Trouble("misspelt", "a topic that does not exist", frozenset({"A-15", "M-16", "R-21"}), "{group}s", misspelt, by=PLAIN | SHARE),
+    Trouble("pattern", "a pattern that matches nothing", frozenset({"A-15", "M-16"}), "", no_match, by=PLAIN | JAVA),
     Trouble(
         "transaction",
         "an open transaction of a dead producer",
         frozenset({"O-12"}),
         "{group}-tx",
         open_transaction,
-        not_by=PYTHON | NEWER,
+        by=LIBRDKAFKA | JAVA | STREAMS,
     ),
     Trouble(
         "source",
@@ -375,17 +391,17 @@ TROUBLES: Final = (
         "{group}s",
         misspelt,
         of_group=True,
-        not_by=frozenset(NAMES) - STREAMS,
+        by=STREAMS,
     ),
     Trouble("killed", "one of two killed for good", frozenset({"T-13"}), "", killed),
     Trouble("frozen", "one of two frozen", frozenset({"T-13"}), "", frozen),
     Trouble("unpolled", "one of two stops polling for good", frozenset({"T-13", "T-05", "T-12"}), "poll", unpolled),
     Trouble("closed", "both end in good order and nobody comes back", frozenset({"T-13"}), "", closed, lasts_s=120),
     Trouble(
-        "poison", "it dies each time with one partition, whose offset stays", frozenset({"M-13"}), "{group}-0", poison, not_by=NEWER
+        "poison", "it dies each time with one partition, whose offset stays", frozenset({"M-13"}), "{group}-0", poison, by=PLAIN
     ),
-    Trouble("reset", "an operator's tool sets offsets back", frozenset({"O-13"}), "", set_back, not_by=NEWER),
-    Trouble("expired", "offsets expired while the group was empty", frozenset({"O-10"}), "{group}-", expired, not_by=NEWER),
+    Trouble("reset", "an operator's tool sets offsets back", frozenset({"O-13"}), "", set_back, by=PLAIN | STREAMS),
+    Trouble("expired", "offsets expired while the group was empty", frozenset({"O-10"}), "{group}-", expired, by=PLAIN | STREAMS),
     Trouble("deleted", "its topic is deleted", frozenset({"A-15", "O-09", "R-21", "T-13"}), "{group}", deleted_topic),
     Trouble(
         "hanging",
@@ -394,16 +410,16 @@ TROUBLES: Final = (
         "{group}-",
         hanging,
         lasts_s=120,
-        not_by=NEWER,
+        by=PLAIN | STREAMS,
     ),
-    Trouble("grown", "partitions are added", frozenset({PARTITIONS_ADDED}), "", grown, of_group=True, not_by=NEWER),
+    Trouble("grown", "partitions are added", frozenset({PARTITIONS_ADDED}), "", grown, of_group=True, by=PLAIN | STREAMS),
     Trouble(
         "matching",
         "a topic is made that its pattern matches",
-        frozenset({SUBSCRIPTION_CHANGED}),
+        frozenset({SUBSCRIPTION_CHANGED, TOPIC_MATCHES}),
         "",
         new_match,
-        not_by=CONSUMER | NEWER,
+        by=PLAIN | JAVA,
     ),
     Trouble(
         "anew",
@@ -412,7 +428,15 @@ TROUBLES: Final = (
         "made anew",
         made_anew,
         of_group=True,
-        not_by=NEWER,
+        by=PLAIN,
     ),
-    Trouble("uncommitted", "it never commits", frozenset({"O-14"}), "", uncommitted, lasts_s=640, of_group=True, not_by=NEWER),
+    Trouble(
+        "idle",
+        "connections.max.idle.ms is below the poll interval of a member that waits",
+        frozenset({"T-10"}),
+        "connections.max.idle.ms",
+        idle_limit,
+        by=frozenset({"confluent-kafka", "kafka-python", "kafka-clients"}),
+    ),
+    Trouble("uncommitted", "it never commits", frozenset({"O-14"}), "", uncommitted, lasts_s=640, of_group=True, by=PLAIN),
 )

@@ -5,9 +5,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
@@ -45,6 +47,9 @@ final class ClientsDriver extends Contract {
         options.put("enable.auto.commit", String.valueOf(order.get("commits").asText().equals("auto")));
         options.put("auto.commit.interval.ms", "1000");
         options.put("metadata.max.age.ms", "2000");
+        if (order.hasNonNull("idle_ms")) {
+            options.put("connections.max.idle.ms", order.get("idle_ms").asText());
+        }
         if (!order.get("instance_id").isNull()) {
             options.put("group.instance.id", order.get("instance_id").asText());
         }
@@ -72,7 +77,7 @@ final class ClientsDriver extends Contract {
 
     @Override
     void subscribe(List<String> topics) {
-        consumer.subscribe(topics, new ConsumerRebalanceListener() {
+        ConsumerRebalanceListener listener = new ConsumerRebalanceListener() {
             @Override
             public void onPartitionsRevoked(Collection<TopicPartition> revoked) {
                 tell("revoked", "partitions", revoked.size());
@@ -82,7 +87,14 @@ final class ClientsDriver extends Contract {
             public void onPartitionsAssigned(Collection<TopicPartition> assigned) {
                 tell("assigned", "partitions", assigned.size());
             }
-        });
+        };
+        if (!topics.get(0).startsWith("^")) {
+            consumer.subscribe(topics, listener);
+        } else if (settings.path("protocol").asText().equals("consumer")) {
+            consumer.subscribe(new SubscriptionPattern(topics.get(0)), listener);
+        } else {
+            consumer.subscribe(Pattern.compile(topics.get(0)), listener);
+        }
     }
 
     @Override

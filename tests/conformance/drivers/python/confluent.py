@@ -34,6 +34,8 @@ class Confluent:
             options["session.timeout.ms"] = settings.session_timeout_ms
             options["heartbeat.interval.ms"] = settings.heartbeat_interval_ms
             options["partition.assignment.strategy"] = settings.assignor
+        if settings.idle_ms is not None:
+            options["connections.max.idle.ms"] = settings.idle_ms
         if settings.instance_id is not None:
             options["group.instance.id"] = settings.instance_id
         self._consumer = confluent_kafka.Consumer(options, logger=_silent())

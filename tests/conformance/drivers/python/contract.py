@@ -34,6 +34,7 @@ class Settings:
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
+    idle_ms: int | None = None  #: connections.max.idle.ms; not every driver sets it
     user: str | None = None  #: logs in by SCRAM-SHA-512; not every driver can
     password: str | None = None
     ca: str | None = None  #: a file with the certificate that signs the brokers'; without it a login has no TLS

@@ -43,6 +43,7 @@ class KafkaPython:
             auto_commit_interval_ms=1_000,
             metadata_max_age_ms=2_000,
             reconnect_backoff_max_ms=1_000,
+            **_idle(settings),
             **_login(settings),
         )
         self.subscribe(settings.topics)
@@ -94,6 +95,13 @@ class KafkaPython:
 
     def close(self) -> None:
         self._consumer.close(timeout_ms=5_000)
+
+
+def _idle(settings: Settings) -> dict[str, Any]:
+    """The library wants its request timeout to be shorter; a JoinGroup may take the rebalance timeout nevertheless."""
+    if settings.idle_ms is None:
+        return {}
+    return {"connections_max_idle_ms": settings.idle_ms, "request_timeout_ms": settings.idle_ms - 500}
 
 
 def _login(settings: Settings) -> dict[str, Any]:
