@@ -299,7 +299,7 @@ def _shortfall(group: ClassicGroupModel | EpochGroup) -> _Shortfall | None:
     if len(present) >= number or not gone or usual.is_usual(len(present)):
         return None
     ways = {one.member_id: _how(group, one) for one in gone}
-    was_stopped = not present and ways[max(gone, key=lambda one: one.known_us).member_id].is_orderly
+    was_stopped = not present and ways[max(gone, key=lambda one: one.stopped_us).member_id].is_orderly
     worst = [] if was_stopped else [one for one in gone if not ways[one.member_id].is_orderly]
     return _Shortfall(number, len(present), ways, gone, worst, lost if group.coordinator_changes.is_away else None)
 
@@ -313,18 +313,19 @@ def _breach(group: ClassicGroupModel | EpochGroup, short: _Shortfall, at_us: int
         "; ",
         "; and ",
     )
-    first_us = min(one.stopped_us for one in short.gone)
+    first_us, last_us = (pick(one.stopped_us for one in short.gone) for pick in (min, max))
+    at_us = max(at_us, last_us)  # somebody may have left since it fell due
     cost = cost_so_far(sum(at_us - short.ways[one.member_id].since_us for one in short.gone))
     begin = (
         f"Group {group.name} has {counted(short.left, 'member')} instead of {short.number} since {clock(first_us)}"
         if short.left
-        else f"Nobody reads for group {group.name} since {clock(last.stopped_us)}: its {counted(short.number, 'member')} "
+        else f"Nobody reads for group {group.name} since {clock(last_us)}: its {counted(short.number, 'member')} "
         f"{plural(short.number, 'is', 'are')} gone"
     )
     one = last if count == 1 else None
     return Breach(
         "",
-        f"{begin}: {names}. Nobody took {plural(count, 'its', 'their')} place for {seconds(at_us - last.stopped_us)}."
+        f"{begin}: {names}. Nobody took {plural(count, 'its', 'their')} place for {seconds(at_us - last_us)}."
         f"{_what_became(group, short.gone)}{cost}{f' Unless they ended all at once, broker {group.broker} is gone.' if together else ''}",
         f"{counted(count, 'member')} missing, {short.left} {plural(short.left, 'is', 'are')} left",
         (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
+from coordinator_model.wording import clock
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
@@ -95,6 +96,26 @@ def test_T_13_is_a_note_of_a_static_member_that_left_for_a_while_and_does_not_co
     assert finding.severity is Severity.INFO
     assert "left for a while at " in finding.summary
     assert "as a static member does that is closed, and has not come back." in finding.summary
+
+
+def test_T_13_counts_from_the_last_that_went_where_nobody_is_left() -> None:
+    """One died, and is one until its session ends; before that the other left by itself, and read until then."""
+    talk = Epochs()
+    a, b = two(talk)
+    talk.live([a, b], 90)
+    talk.close(b)
+    talk.live([a], 26)
+    talk.leaves(a)
+    talk.close(a)
+    talk.wait(50_000)
+    assert missing(talk) == []
+    talk.wait(15_000)
+    [finding] = missing(talk)
+    left = clock(talk.now_us - 65_000_000)
+    assert finding.severity is Severity.INFO
+    assert finding.summary.startswith(f"Nobody reads for group g since {left}: its 2 members are gone: ")
+    assert f"left by itself at {left}" in finding.summary
+    assert "Nobody took their place for 60.0 s." in finding.summary
 
 
 def test_T_13_names_a_member_that_froze_and_keeps_its_connection(talk: Conversation) -> None:
