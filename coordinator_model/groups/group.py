@@ -306,7 +306,7 @@ def note_late(group: Group[Any], exchange: Exchange, at_us: int, body: Any = Non
 
 def may_explain(group: Group[Any], held: Held) -> bool:
     """Return True if a late frame concerns the finding, and was captured before it arose, as far as clocks show."""
-    concerned = {held.subject, held.member_id, held.instance_id}
+    concerned = {*held.subject.split(" and "), held.member_id, held.instance_id}  # one about two members names both
     skew_us = group.clock_skew_us
     return any(
         name in concerned and at_us <= held.opened_us + skew_us and held.opened_us <= newest_us

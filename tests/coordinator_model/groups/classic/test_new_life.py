@@ -109,3 +109,22 @@ def test_O_10_knows_in_a_new_life_what_the_group_had_committed() -> None:
     assert talk.the("O-10").summary.startswith(
         "The offsets of 1 partition that group g had committed until 22:13:23 are gone: t-0 at 500."
     )
+
+
+@pytest.mark.parametrize(("joined_ms", "said"), [(-20, set()), (20, {"O-06"})])
+def test_O_06_keeps_two_lives_apart_where_the_answer_to_a_join_is_captured_late(joined_ms: int, said: set[str]) -> None:
+    """A member commits at a generation that the old life had, too; that it was admitted before is captured after that."""
+    talk = Conversation()
+    ended(talk, "silent", 1)
+    c = talk.client("c")
+    talk.hand_out_id(c)
+    asked = talk.ask_join(c)
+    talk.wait(3_000)
+    c.generation = 1
+    talk.commit_offsets(c.reconnected(), {0: 510})
+    committed_us = talk.now_us
+    talk.now_us += joined_ms * 1_000
+    talk.joined(asked, generation=1, leader=c, roster=[c])
+    talk.now_us = committed_us
+    talk.settle()
+    assert {"O-06"} & set(talk.rules()) == said
