@@ -226,7 +226,8 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
 
         def describe(member: EpochMember = member) -> Breach:
             one = "task" if group.kind == STREAMS else "partition"
-            held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in waits(group)[:3])
+            of_others = [wait for wait in waits(group) if wait.holder is not member]
+            held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in of_others[:3])
             return Breach.of_member(
                 member,
                 f"{begin(who(member))} has had no {one} of group {group.name} since {clock(member.empty_since_us)}, longer than any "

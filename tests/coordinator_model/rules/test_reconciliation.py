@@ -268,6 +268,24 @@ def test_R_15_warns_when_a_member_has_nothing_for_longer_than_a_rebalance_timeou
     assert talk.rules() == ["R-15"]
 
 
+def test_R_15_lets_nobody_wait_for_itself() -> None:
+    """It has sent nothing since the epoch rose once more, and it holds nothing that anybody waits for."""
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2, foo(*range(9)))
+    talk.joins(b, 3, {})
+    for left in range(8, 5, -1):
+        talk.beats(a, 2, foo(*range(left)), owned=foo(*range(left + 1)))
+        talk.live([a, b], 20)
+    talk.joins(talk.member("c"), 4, {})
+    talk.beats(a, 2, foo(*range(5)), owned=foo(*range(6)))
+    talk.live([a], 20)
+    [summary] = [one.summary for one in talk.findings if (one.rule, one.member_id) == ("R-15", "b-id")]
+    assert "member a-id" in summary
+    assert "may wait: member b-id" not in summary
+    assert "; member b-id" not in summary
+
+
 def test_R_15_allows_more_members_than_partitions() -> None:
     talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
