@@ -59,9 +59,11 @@ class WaitedFor(NamedTuple):
 def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
     """Return the members that wait for the end of the join phase, and own nothing meanwhile.
 
-    A client that gave up a JoinGroup with its connection asks again: its place is kept, and it has nothing to consume either.
+    A client that gave up a JoinGroup with its connection asks again: its place is kept, and it has nothing to consume either. If it does not
+    soon, and others come later, it does not wait with them.
     """
     found = []
+    came_us = min((waiting.inv_us for waiting in group.waiting_joins()), default=0)
     for waiting in group.waiting_joins():
         since_us = processed_since(group, waiting)
         if since_us is None or not isinstance(waiting.facts, JoinFacts) or waiting.facts.owns:
@@ -78,6 +80,7 @@ def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
             and given_up.api_key == JOIN_GROUP
             and member.idle_since_us
             and member.parked_join not in group.open
+            and came_us < given_up.at_us + _ASKS_AGAIN_US
         ):
             found.append(Idle(member.idle_since_us, given_up.frame, member.in_sync is not None, given_up.at_us))
     return found

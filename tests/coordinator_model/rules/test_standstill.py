@@ -192,6 +192,23 @@ def test_R_18_is_told_again_after_twice_the_time_and_resolves_when_partitions_ar
     assert talk.the("R-18").status is Status.RESOLVED
 
 
+def test_R_18_does_not_count_the_time_before_the_members_came_back(talk: Conversation) -> None:
+    """All were stopped in the middle of a join phase, and start half a minute later: until then nobody waited."""
+    a, b = patient(talk, "a", "b", static=True)
+    for one in (a, b):
+        talk.ask_join(one, **PATIENT)
+    for one in (a, b):
+        talk.close(one)
+    talk.wait(30_000)
+    again = talk.client("a")
+    again.instance_id = "i-a"
+    talk.ask_join(again, **PATIENT)
+    talk.wait(19_000)
+    assert "R-18" not in talk.rules()
+    talk.wait(2_000)
+    assert "20.0 s, 1 member holds no partitions and waits for" in talk.the("R-18").summary
+
+
 def test_R_18_is_one_finding_while_clients_give_up_their_joins_and_ask_again(talk: Conversation) -> None:
     """Clients that close idle connections made five findings of one standstill, each said to be over."""
     slow, b, c = patient(talk, "slow", "b", "c")
