@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from coordinator_model.cluster_facts import ClusterFacts
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.evidence import client_text, request_evidence, response_evidence
 from coordinator_model.groups.pace import Pace
@@ -43,6 +44,8 @@ class Group(Protocol):
     """What this module asks of a group of any kind."""
 
     name: str
+    cluster: str
+    facts: ClusterFacts
     open: dict[ExchangeKey, Exchange]
     members: dict[str, Any]
     changed: bool
@@ -139,7 +142,7 @@ class CommittedAhead(NamedTuple):
 class CommittedOffsets(Stored):
     """The offsets of one group, and who could not read them."""
 
-    stood: dict[str, dict[int, Stand]] = {}  #: by topic and partition
+    stood: dict[str, dict[int, Stand]] = {}  #: by topic, under its id until its name is known, and partition
     kept: int = 0
     unread: dict[str, RefusedFetch] = {}  #: by client
     read_us: dict[str, int] = {}  #: client → capture time of its last successful read since a refused one
@@ -151,7 +154,7 @@ class CommittedOffsets(Stored):
 
     def on_request(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if exchange.api_key == OFFSET_FETCH:
-            exchange.facts = FetchFacts(tuple(_named(group.name, body)))
+            exchange.facts = FetchFacts(tuple(_asked(group.name, body)))
         return NOTHING
 
     def on_response(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
@@ -176,10 +179,10 @@ class CommittedOffsets(Stored):
             if not group.members:
                 coming.append(self.pace.step_ends_us)
 
-    def distrust(self, judged: CommitFacts) -> None:
+    def distrust(self, group: Group, judged: CommitFacts) -> None:
         """Drop where the group stands in the partitions of a commit whose answer is unlawful: nobody knows what was stored."""
         for topic, partitions, _ in judged.topics:
-            known = self.stood.get(topic, {})
+            known = self.stood.get(self._named(group, topic), {})
             for partition in partitions:
                 if known.pop(partition, None) is not None:
                     self.kept -= 1
@@ -189,15 +192,28 @@ class CommittedOffsets(Stored):
         stand = self.stood.get(topic, {}).get(partition)
         return None if stand is None else stand.offset
 
+    def _named(self, group: Group, topic: str) -> str:
+        """Return the name of a topic that may be given by its id: members commit by id, and tools, or older members, by name."""
+        name = group.facts.topic_name(group.cluster, topic)
+        if name is None:
+            return topic
+        by_id = self.stood.pop(topic, {})
+        if by_id:
+            self.stood[name] = {**by_id, **self.stood.get(name, {})}
+            self.kept = sum(map(len, self.stood.values()))
+        return name
+
     # ------------------------------------------------------------------------------------------------ reads
 
     def _fetched(self, group: Group, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         if not isinstance(exchange.facts, FetchFacts) or not exchange.gap_free:
             return NOTHING
         client = client_text(exchange.actor)
-        answers = dict(self._without_offset(group.name, exchange.facts, body))
+        without_offset = self._without_offset(group.name, exchange.facts, body)
+        answers = {(self._named(group, topic), number): error for (topic, number), error in without_offset}
         refused = {partition: error for partition, error in answers.items() if error}
-        read = {partition for partition in exchange.facts.partitions if partition not in refused}
+        asked = ((self._named(group, topic), number) for topic, number in exchange.facts.partitions)
+        read = {partition for partition in asked if partition not in refused}
         if read:
             keep_newest(self.read_us, client, exchange.res_us, CLIENTS_KEPT)
             self._now_read(client, read)
@@ -261,7 +277,7 @@ class CommittedOffsets(Stored):
     def committed(self, group: Group, exchange: Exchange, accepted: CommitFacts) -> Iterator[Event]:
         """Note the accepted positions of a commit, and yield what is strange about them."""
         client = client_text(exchange.actor)
-        steps = list(self._steps(accepted))
+        steps = list(self._steps(group, accepted))
         fetch = self.unread.get(client)
         unread = [] if fetch is None else [step for step in steps if step[:2] in fetch.partitions]
         if fetch is not None and unread and fetch.last_us < exchange.inv_us and not _is_reading(group, client):
@@ -292,8 +308,9 @@ class CommittedOffsets(Stored):
         moved = sum(offset - before for _, _, before, offset in steps if 0 <= before < offset)
         group.counted = self.pace.add(moved, at_s) or group.counted
 
-    def _steps(self, accepted: CommitFacts) -> Iterator[Step]:
-        for topic, partitions, offsets in accepted.topics:
+    def _steps(self, group: Group, accepted: CommitFacts) -> Iterator[Step]:
+        for given, partitions, offsets in accepted.topics:
+            topic = self._named(group, given)
             known = self.stood.get(topic, {})
             for partition, offset in zip(partitions, offsets, strict=True):
                 yield topic, partition, known[partition].offset if partition in known else _NO_OFFSET, offset
@@ -359,7 +376,7 @@ def without_refused(ask: CommitFacts, refused: dict[Partition, int]) -> CommitFa
     return replace(ask, topics=tuple(topics))
 
 
-def _named(group: str, body: Any) -> Iterator[Partition]:
+def _asked(group: str, body: Any) -> Iterator[Partition]:
     """Yield the partitions that an OffsetFetch names. Null topics mean all: a tool asks so, and begins nowhere."""
     asked = next((one for one in body.groups if one.group_id == group), body)
     room = POSITIONS_KEPT

@@ -107,7 +107,7 @@ def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Ev
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)
         if isinstance(exchange.facts, CommitFacts) and any(isinstance(event, Verdict) for event in events):
-            group.committed_offsets.distrust(exchange.facts)
+            group.committed_offsets.distrust(group, exchange.facts)
         if exchange.error or exchange.api_key in rebalance.API_KEYS:
             group.rebalances.on_response(group, exchange, body, group.rebalance_history)
     elif exchange.silence_us or body.throttle_time_ms or exchange.res_us - exchange.inv_us > SLOW_US:

@@ -127,7 +127,7 @@ def stands(group: EpochGroupData, exchange: Exchange, body: Any, judged: tuple[E
     accepted = without_refused(exchange.facts.positions, refusals_in(body))
     events = (*group.committed_offsets.committed(group, exchange, accepted), *_in_turn(group, exchange, accepted))
     if any(isinstance(event, CommitMisjudged) for event in judged):
-        group.committed_offsets.distrust(accepted)
+        group.committed_offsets.distrust(group, accepted)
     return events
 
 

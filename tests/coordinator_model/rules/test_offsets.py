@@ -14,6 +14,7 @@ from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.wording import clock
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
+from tests.coordinator_model.epochs import TOPICS, Epochs, foo
 from tests.coordinator_model.rules.offsets import SIMPLE, give, transactional
 
 
@@ -1276,6 +1277,26 @@ def test_O_13_tells_who_set_the_group_back_and_how_many_records_are_read_again(t
         "set group g back on 1 partition while the group was empty: t-0 from 213 to 0. 213 records are read again."
         in finding.summary
     )
+
+
+@pytest.mark.parametrize("known", [{}, {TOPICS["foo"]: "foo"}])
+def test_O_13_compares_offsets_committed_by_topic_id_with_those_set_by_name(known: dict[str, Any]) -> None:
+    """Kafka Streams 4.3 commits by id, kafka-consumer-groups.sh and librdkafka set offsets by name."""
+    talk = Epochs()
+    talk.topics(**known)
+    a = talk.member("a")
+    talk.joins(a, 2, foo(0))
+    talk.commits(a, version=10)
+    talk.topics(**{TOPICS["foo"]: "foo"})  # type: ignore[arg-type]
+    talk.commits(a, version=10)
+    talk.beats(a, -1, epoch=-1)
+    partition = wire.OffsetCommitRequestPartition(partition_index=0, committed_offset=2)
+    request = wire.OffsetCommitRequest(
+        group_id=talk.group, topics=(wire.OffsetCommitRequestTopic(name="foo", partitions=(partition,)),)
+    )
+    done = wire.OffsetCommitResponseTopic(name="foo", partitions=(wire.OffsetCommitResponsePartition(partition_index=0),))
+    talk.call(talk.client("tool"), request, wire.OffsetCommitResponse(topics=(done,)), version=9)
+    assert "set group g back on 1 partition while the group was empty: foo-0 from 5 to 2." in talk.the("O-13").summary
 
 
 def test_O_13_warns_if_it_recurs_and_is_over_when_it_does_not(talk: Conversation) -> None:
