@@ -402,7 +402,16 @@ TROUBLES: Final = (
     ),
     Trouble("reset", "an operator's tool sets offsets back", frozenset({"O-13"}), "", set_back, by=PLAIN | STREAMS),
     Trouble("expired", "offsets expired while the group was empty", frozenset({"O-10"}), "{group}-", expired, by=PLAIN | STREAMS),
-    Trouble("deleted", "its topic is deleted", frozenset({"A-15", "O-09", "R-21", "T-13"}), "{group}", deleted_topic),
+    Trouble("deleted", "its topic is deleted", frozenset({"A-15", "O-09", "R-21"}), "{group}", deleted_topic, by=PLAIN | SHARE),
+    Trouble(
+        "gone",
+        "its source topic is deleted",
+        frozenset({"R-19", "T-13"}),
+        "source topic",
+        deleted_topic,
+        of_group=True,
+        by=STREAMS,
+    ),
     Trouble(
         "hanging",
         "one of two hangs in a record and heartbeats",
@@ -410,7 +419,7 @@ TROUBLES: Final = (
         "{group}-",
         hanging,
         lasts_s=120,
-        by=PLAIN | STREAMS,
+        by=PLAIN,
     ),
     Trouble("grown", "partitions are added", frozenset({PARTITIONS_ADDED}), "", grown, of_group=True, by=PLAIN | STREAMS),
     Trouble(
