@@ -59,8 +59,8 @@ class WaitedFor(NamedTuple):
 def idle_in_join_phase(group: ClassicGroup) -> list[Idle]:
     """Return the members that wait for the end of the join phase, and own nothing meanwhile.
 
-    A client that gave up a JoinGroup with its connection asks again: its place is kept, and it has nothing to consume either. If it does not
-    soon, and others come later, it does not wait with them.
+    A client that gave up a JoinGroup with its connection asks again: its place is kept, and it has nothing to consume either. If it does
+    not soon, and others come later, it does not wait with them.
     """
     found = []
     came_us = min((waiting.inv_us for waiting in group.waiting_joins()), default=0)
