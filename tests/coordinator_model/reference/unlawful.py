@@ -270,9 +270,16 @@ class MemberUnknown(Unlawful):
         return replace(body, error_code=25)
 
     def proves(self, act: Seen, seen: list[Seen]) -> bool:
-        """It is known to be a member, and was accepted a moment ago, in a round whose SyncGroups were all answered."""
+        """It is known to be a member, and was accepted a moment ago, in a round whose SyncGroups were all answered.
+
+        A connection of that round is open still: else the broker may have been restarted since.
+        """
         roster = _roster_known(seen, act.generation, act.asked_us)
         if roster is None or all(entry.member_id != act.request.member_id for entry in roster.members):
+            return False
+        ended = {one.connection for one in self.history.records if one.kind is Kind.CLOSE and one.at_us < act.answered_us}
+        before = (one for one in joins(seen) if one.answered_us < act.asked_us and one.answer.generation_id == act.generation)
+        if all(one.connection in ended for one in before):
             return False
         later_round = any(one.answer.generation_id > act.generation and one.asked_us < act.answered_us for one in joins(seen))
         recent = any(
