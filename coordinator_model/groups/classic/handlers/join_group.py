@@ -227,16 +227,24 @@ def _regressed(group: ClassicGroup, exchange: Exchange, before: Generation, gene
 def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> str | None:
     """Return a lawful reason for a newcomer to get the newest generation's number again (the group started over), None if there is none."""
     roster = newest.roster
-    if roster is None and body.leader != newest.leader and newest.leader in group.members:
-        known = [one for one in group.members.values() if one.joined == newest.generation or one.id == newest.leader]
-        roster = None if any(_lives(one, exchange) for one in known) else {one.id: one.instance_id for one in known}
-    if body.generation_id != newest.generation or roster is None or body.member_id in roster:
+    if body.generation_id != newest.generation or (roster is None and not _led_anew(group, exchange, body, newest)):
         return None
-    if exchange.instance_id is not None and _may_replace(group, exchange, roster):
+    if roster is not None and (body.member_id in roster or (exchange.instance_id and _may_replace(group, exchange, roster))):
         return None
     if newest.proven_us >= exchange.effective_us - group.clock_skew_us:
         return None  # parked with the others
     return _why_reset(group, exchange, newest, group.judge(exchange, NONE, issued=newest.generation - 1))
+
+
+def _led_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> bool:
+    """Return True if a generation not all of whose members are known has another leader, none of the known ones' sessions lasts, and the
+    leader was not replaced.
+    """
+    leader = group.members.get(newest.leader)
+    takes_over = exchange.instance_id is not None and (leader is None or leader.instance_id == exchange.instance_id)
+    known = (one for one in group.members.values() if one.joined == newest.generation or one is leader)
+    differs = body.leader != newest.leader and not (takes_over and body.leader == body.member_id)
+    return differs and not any(_lives(one, exchange) for one in known)
 
 
 def _may_replace(group: ClassicGroup, exchange: Exchange, roster: dict[str, str | None]) -> bool:
