@@ -474,6 +474,7 @@ class StrangerAccepted(Shadow):
             return False  # less than the longest session after the group was seen first
         newest, causes = 0, 0
         members: dict[str, tuple[str, ...] | None] = {}
+        instances: set[str] = set()
         for one in heartbeats(seen):
             if one is act:
                 return True
@@ -483,8 +484,10 @@ class StrangerAccepted(Shadow):
                 causes += id_ in members
                 members.pop(id_, None)
             elif not one.error and request.member_epoch >= 0:
-                causes += id_ not in members or (names is not None and names != members[id_])
+                is_new = id_ not in members and request.instance_id not in instances  # a successor raises nothing
+                causes += is_new or (names is not None and names != members.get(id_, names))
                 members[id_] = names if names is not None else members.get(id_)
+                instances.add(request.instance_id or id_)
                 if newest and one.answer.member_epoch - newest > causes:
                     return False
                 if one.answer.member_epoch > newest:
