@@ -48,8 +48,8 @@ def _comes_back(group: ClassicGroup, returned: Returned) -> Breach | None:
     holder = group.members.get(instance.member_id)
     if holder is None or holder.removed is not None or holder.actor.connection == exchange.actor.connection:
         return None
-    if holder.actor.connection not in group.connections:
-        return None  # the holder itself disconnected: its process restarts
+    if holder.actor.connection not in group.connections or holder.proven_us is None:
+        return None  # the holder itself disconnected, perhaps unseen: its process restarts
     observed = "was asked for again, with an empty member id, by one that had just been fenced"
     return _duplicate(group, exchange, instance, holder.actor, observed)
 

@@ -127,12 +127,10 @@ def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
         member = group.members.get(member_id or group.instances.get(instance_id or "", ""))
         if error != NONE:
             continue
-        if member is None or not member.keeps_place:
-            group.effects.note_overlap(exchange, group.open.values())  # with the join of the member that it removed
-        elif member_id or _held(group, exchange, member):
+        if member is not None and member.keeps_place and (member_id or _held(group, exchange, member)):
             _remove(group, exchange, member)
         else:
-            group.effects.note(exchange, exchange.res_us)
+            group.effects.note(exchange, exchange.res_us)  # the join of the member that it removed may be captured later
     group.doubles = []
     return NOTHING
 

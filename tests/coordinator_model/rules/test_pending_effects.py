@@ -617,6 +617,23 @@ def test_E_18_allows_a_member_to_be_removed_whose_join_was_under_way(known: str)
     assert rules_of(talk) == []
 
 
+@pytest.mark.parametrize(("joined_ms", "said"), [(-100, []), (100, ["E-18"])])
+def test_E_18_allows_a_member_to_be_removed_whose_join_is_captured_after_that(joined_ms: int, said: list[str]) -> None:
+    """Its join and the answer to it come later than the LeaveGroup that removes it; or it joined only then."""
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 2)
+    talk.wait(500)
+    left(talk.ask(talk.client("operator"), leave_request(talk, "b-id")), talk, "b-id")
+    left_us = talk.now_us
+    talk.now_us += joined_ms * 1_000
+    talk.answer(talk.ask(b, talk.beat_request(b, 0, **talk.join_fields())), talk.given(b, 3, {}))
+    talk.now_us = left_us
+    talk.wait(1_000)
+    talk.refused(b, 25, epoch=3)
+    assert rules_of(talk) == said
+
+
 def test_C_01_does_not_wait_for_a_join_whose_answer_may_be_missing() -> None:
     """The group was known to be of no type yet when frames were lost."""
     talk = Epochs()

@@ -212,6 +212,19 @@ def test_S_01_is_no_matter_of_a_holder_that_is_gone(talk: Conversation) -> None:
     assert second.member_id
 
 
+@pytest.mark.parametrize(("then", "said"), [("silent", False), ("served", True)])
+def test_S_01_needs_to_know_that_the_holder_lives_after_a_gap(talk: Conversation, then: str, *, said: bool) -> None:
+    """The end of its connection may be among the frames that are missing."""
+    leader, first = static_group(talk)
+    second = replace(talk, leader, "two")
+    talk.heartbeat(first, 82)
+    talk.lose(20)
+    live(talk, [leader, second] if then == "served" else [leader], 3)
+    talk.ask_join(static(talk, "one"))
+    talk.settle()
+    assert ("S-01" in talk.rules()) == said
+
+
 def test_S_01_allows_a_return_long_after(talk: Conversation) -> None:
     leader, first = static_group(talk)
     second = replace(talk, leader, "two")
