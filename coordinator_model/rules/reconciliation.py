@@ -213,6 +213,10 @@ def _revoking_frames(member: EpochMember) -> tuple[Evidence, ...]:
     return captured(member.revoking_frame)
 
 
+def _unit(group: EpochGroupData) -> str:
+    return "task" if group.kind == STREAMS else "partition"
+
+
 def _starving(group: EpochGroupData) -> Iterator[Due]:
     holders = [member for member in group.present_members() if member.pending and member.revoking_us and member.revoking_timeout_ms]
     if not holders:
@@ -225,13 +229,12 @@ def _starving(group: EpochGroupData) -> Iterator[Due]:
             continue
 
         def describe(member: EpochMember = member) -> Breach:
-            one = "task" if group.kind == STREAMS else "partition"
             of_others = [wait for wait in waits(group) if wait.holder is not member]
             held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in of_others[:3])
             return Breach.of_member(
                 member,
-                f"{begin(who(member))} has had no {one} of group {group.name} since {clock(member.empty_since_us)}, longer than any "
-                f"rebalance timeout, and may wait: {held}.",
+                f"{begin(who(member))} has had no {_unit(group)} of group {group.name} since {clock(member.empty_since_us)}, longer than "
+                f"any rebalance timeout, and may wait: {held}.",
                 f"nothing assigned at epoch {member.epoch} since {clock(member.empty_since_us)}",
                 captured(member.granted_frame),
                 generation=member.epoch,
@@ -258,8 +261,8 @@ def _starved_by_the_dead(group: EpochGroupData) -> Iterator[Due]:
             held = "; ".join(sentence(group, wait, who(wait.holder)) for wait in kept[:3])
             return Breach.of_member(
                 member,
-                f"{begin(who(member))} has had no partition of group {group.name} since {clock(member.empty_since_us)}, and may wait for "
-                f"{len(kept)} dead members: {held}.",
+                f"{begin(who(member))} has had no {_unit(group)} of group {group.name} since {clock(member.empty_since_us)}, and may wait "
+                f"for {len(kept)} dead members: {held}.",
                 f"nothing assigned at epoch {member.epoch}, and {len(kept)} members whose connections ended keep partitions",
                 captured(member.granted_frame),
                 generation=member.epoch,

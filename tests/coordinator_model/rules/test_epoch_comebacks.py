@@ -267,3 +267,4 @@ def test_R_15_warns_in_a_streams_group_too() -> None:
         talk.close(client)
     talk.told_for([starves], 25)
     assert talk.the("R-15").group_type == "streams"
+    assert "has had no task of group g since " in talk.the("R-15").summary
