@@ -342,7 +342,7 @@ def A_11(group: ClassicGroup) -> Iterator[Due]:
         longer than the rebalance timeout.
     Expected: Every partition of a subscribed topic is assigned; between two steps of a cooperative rebalance, for a moment not.
     Action: Force a rebalance; look at the leader's assignor and its view of the topic.
-    False alarms: A topic that was deleted, or created again with fewer partitions. Where the partitions left out are the topic's
+    False alarms: A topic that was deleted on purpose, or created again with fewer partitions. Where the partitions left out are the topic's
         last ones and the assignor is a standard one, it is over after ten minutes: the leader has asked for the topic's partitions
         again by then.
     """
@@ -364,13 +364,16 @@ def A_11(group: ClassicGroup) -> Iterator[Due]:
 
     def describe() -> Breach:
         partitions = _some([f"{topic}-{partition}" for topic, partition, since in missing if since == since_us])
+        gone = all(group.facts.is_deleted(group.cluster, topic) for topic in topics)
+        why = "there is no such topic any more" if gone else "what is written there is not read"
         return Breach(
             "",
             f"No member of group {group.name} has been assigned {partitions} for {seconds(due_us - since_us)}, although members subscribed "
-            "to it: what is written there is not read.",
+            f"to it: {why}.",
             "missing in every assignment since; known from earlier assignments of this group",
             (),
             generation=group.generation,
+            action="Create the topic again, or let the clients subscribe to another one." if gone else None,
         )
 
     yield Due(due_us, "", WARNING, describe, until_us)

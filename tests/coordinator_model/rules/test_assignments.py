@@ -702,6 +702,20 @@ def test_A_11_leaves_a_topic_without_a_right_to_O_09_while_that_is_open(talk: Co
         assert ("A-11" in talk.rules()) is found
 
 
+def test_A_11_says_of_a_topic_that_was_deleted_that_it_is_gone(talk: Conversation) -> None:
+    """It said that what is written there is not read."""
+    a, b = group(talk)
+    talk.topics(t=2)
+    share_out(talk, [a, b], {a: parts(0), b: parts(1)})
+    talk.topics(t=0)
+    join(talk, [a, b], 4)
+    share_out(talk, [a, b], {a: ASSIGNED, b: ASSIGNED})
+    lives_on(talk, [a, b], 60)
+    finding = talk.the("A-11")
+    assert finding.summary.endswith("although members subscribed to it: there is no such topic any more.")
+    assert finding.action.startswith("Create the topic again")
+
+
 def test_A_11_is_resolved_when_the_partition_has_an_owner(talk: Conversation) -> None:
     a, b = forgotten(talk)
     next_round(talk, [a, b], 5, {a: parts(0), b: parts(1)})
