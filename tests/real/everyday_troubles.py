@@ -425,10 +425,19 @@ TROUBLES: Final = (
     Trouble(
         "matching",
         "a topic is made that its pattern matches",
-        frozenset({SUBSCRIPTION_CHANGED, TOPIC_MATCHES}),
+        frozenset({SUBSCRIPTION_CHANGED}),
         "",
         new_match,
-        by=PLAIN | JAVA,
+        by=frozenset({"confluent-kafka", "kafka-python", "kafka-clients"}),
+    ),
+    Trouble(
+        "matched",
+        "a topic is made that its pattern matches, as the broker resolves it",
+        frozenset({TOPIC_MATCHES}),
+        "",
+        new_match,
+        of_group=True,
+        by=frozenset({"confluent-kafka-consumer", "kafka-clients-consumer"}),
     ),
     Trouble(
         "anew",
