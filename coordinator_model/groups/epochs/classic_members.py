@@ -129,8 +129,9 @@ def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
             continue
         if member is not None and member.keeps_place and (member_id or _held(group, exchange, member)):
             _remove(group, exchange, member)
-        else:
-            group.effects.note(exchange, exchange.res_us)  # the join of the member that it removed may be captured later
+            if member_id:
+                continue
+        group.effects.note(exchange, exchange.res_us)  # the join of the member that it removed may be captured later
     group.doubles = []
     return NOTHING
 

@@ -634,6 +634,27 @@ def test_E_18_allows_a_member_to_be_removed_whose_join_is_captured_after_that(jo
     assert rules_of(talk) == said
 
 
+@pytest.mark.parametrize(("joined_ms", "said"), [(-100, []), (100, ["E-23"])])
+def test_E_23_allows_an_instance_to_be_removed_whose_join_is_captured_after_that(joined_ms: int, said: list[str]) -> None:
+    """An operator removes it by its instance id, which another held until then, as far as frames show."""
+    talk = Epochs()
+    other, before, removed, after = (
+        talk.member(name, instance) for name, instance in (("o", None), ("a", "i"), ("b", "i"), ("c", "i"))
+    )
+    talk.joins(other, 1)
+    talk.joins(before, 2)
+    talk.leaves(before, -2)
+    talk.wait(2_000)
+    left(talk.ask(talk.client("operator"), leave_request(talk, "", "i")), talk, "", "i")
+    left_us = talk.now_us
+    talk.now_us += joined_ms * 1_000
+    talk.answer(talk.ask(removed, talk.beat_request(removed, 0, **talk.join_fields())), talk.given(removed, 3, {}))
+    talk.now_us = left_us
+    talk.wait(1_000)
+    talk.joins(after, 4)
+    assert rules_of(talk) == said
+
+
 def test_C_01_does_not_wait_for_a_join_whose_answer_may_be_missing() -> None:
     """The group was known to be of no type yet when frames were lost."""
     talk = Epochs()
