@@ -313,7 +313,8 @@ def _breach(group: ClassicGroupModel | EpochGroup, short: _Shortfall, at_us: int
         "; ",
         "; and ",
     )
-    first_us, last_us = (pick(one.stopped_us for one in short.gone) for pick in (min, max))
+    stopped_us = [one.stopped_us for one in short.gone]
+    first_us, last_us = min(stopped_us), max(stopped_us)
     at_us = max(at_us, last_us)  # somebody may have left since it fell due
     cost = cost_so_far(sum(at_us - short.ways[one.member_id].since_us for one in short.gone))
     begin = (

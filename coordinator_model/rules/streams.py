@@ -35,7 +35,7 @@ class _Cause(NamedTuple):
     name: str
     text: str
     severity: Severity
-    normal_us: int = 0  #: it is for so long; longer than standstill_ms where brokers or deployments end it by themselves
+    normal_us: int = 0  #: for so long it is normal; more than standstill_ms where brokers or deployments end it by themselves
 
 
 _CAUSES: Final = {

@@ -107,8 +107,8 @@ def test_nobody_is_silent_who_looks_for_a_coordinator_that_is_away_for_longer_th
 
 @pytest.mark.timeout(600)
 def test_nobody_is_slow_who_waits_for_the_answer_of_a_coordinator_that_is_frozen(tmp_path):
-    """Others take over when the frozen broker has been missed for a while; the members learn of it when their requests time out. It is
-    one trouble: no request of theirs is told beside it.
+    """Others take over when the frozen broker has been missed for a while; the members learn of it when their requests time out.
+    C-14 covers all of it: no request of theirs is a finding of its own.
     """
     with three_brokers(tmp_path, 3) as site, Processes(tmp_path, lambda _: None) as processes:
         groups = enter_all(site, processes, 1, {"consumer": ("java", "java"), "share": ("java",)})

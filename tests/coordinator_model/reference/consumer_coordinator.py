@@ -641,15 +641,21 @@ class ConsumerCoordinator(Coordinator):
 
     # -------------------------------------------------------------------------------------------- commits
 
-    def _commit_by_epoch(self, asked: Asked) -> wire.OffsetCommitResponse:
-        group, body = self.consumer, asked.body
-        assert group is not None
-        epoch = body.generation_id_or_member_epoch
-        if not group.members and epoch < 0:
-            return committed(body, 0)
-        member = group.members.get(body.member_id)
+    def _committer(self, body: wire.OffsetCommitRequest) -> Any:
+        """The member that commits; None for who is none, while the group is empty."""
+        assert self.consumer is not None
+        if not self.consumer.members and body.generation_id_or_member_epoch < 0:
+            return None
+        member = self.consumer.members.get(body.member_id)
         if member is None:
             raise RefusedError(25)
+        return member
+
+    def _commit_by_epoch(self, asked: Asked) -> wire.OffsetCommitResponse:
+        body = asked.body
+        member, epoch = self._committer(body), body.generation_id_or_member_epoch
+        if member is None:
+            return committed(body, 0)
         if member.classic is None and asked.api_version < 9:
             raise RefusedError(35)
         stale = 113 if member.classic is None else 22

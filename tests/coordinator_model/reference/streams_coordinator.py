@@ -179,14 +179,10 @@ class StreamsCoordinator(ConsumerCoordinator):
 
     def _commit_by_epoch(self, asked: Asked) -> wire.OffsetCommitResponse:
         """Since 4.2 with any epoch from that of the task's assignment to the member's own."""
-        group, body = self.consumer, asked.body
-        assert group is not None
-        epoch = body.generation_id_or_member_epoch
-        if not group.members and epoch < 0:
-            return committed(body, 0)
-        member = group.members.get(body.member_id)
+        body = asked.body
+        member, epoch = self._committer(body), body.generation_id_or_member_epoch
         if member is None:
-            raise RefusedError(25)
+            return committed(body, 0)
         held = {**member.assigned, **member.pending}
         numbers = [("0", one.partition_index) for topic in body.topics for one in topic.partitions]
         if epoch > member.epoch or (epoch < member.epoch and any(held.get(task, epoch + 1) > epoch for task in numbers)):

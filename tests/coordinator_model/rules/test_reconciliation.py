@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
+from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epoch_groups import alone, commits_by_id, newcomer, over, pair, stubborn
 from tests.coordinator_model.epochs import Epochs, foo
 
@@ -248,15 +249,21 @@ def test_R_14_takes_no_account_of_the_timeout_at_the_join_if_another_was_sent() 
     assert talk.rules() == []
 
 
-def test_R_15_warns_when_a_member_has_nothing_for_longer_than_a_rebalance_timeout() -> None:
-    """Each answer that takes more starts the clock of R-14 again; the one who waits has waited all the time."""
-    talk = Epochs()
+def gives_up_one_by_one(talk: Epochs, left: int) -> tuple[Client, Client]:
+    """A member that holds nine partitions is asked for another one every 20 s, and one that has none."""
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(*range(9)))
     talk.joins(b, 3, {})
-    for left in range(8, 2, -1):
-        talk.beats(a, 2, foo(*range(left)), owned=foo(*range(left + 1)))
+    for kept in range(8, left - 1, -1):
+        talk.beats(a, 2, foo(*range(kept)), owned=foo(*range(kept + 1)))
         talk.live([a, b], 20)
+    return a, b
+
+
+def test_R_15_warns_when_a_member_has_nothing_for_longer_than_a_rebalance_timeout() -> None:
+    """Each answer that takes more starts the clock of R-14 again; the one who waits has waited all the time."""
+    talk = Epochs()
+    a, b = gives_up_one_by_one(talk, left=3)
     finding = talk.the("R-15")
     assert (finding.severity, finding.certainty) == (Severity.WARNING, Certainty.HEURISTIC)
     assert finding.member_id == "b-id"
@@ -271,12 +278,7 @@ def test_R_15_warns_when_a_member_has_nothing_for_longer_than_a_rebalance_timeou
 def test_R_15_lets_nobody_wait_for_itself() -> None:
     """It has sent nothing since the epoch rose once more, and it holds nothing that anybody waits for."""
     talk = Epochs()
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(*range(9)))
-    talk.joins(b, 3, {})
-    for left in range(8, 5, -1):
-        talk.beats(a, 2, foo(*range(left)), owned=foo(*range(left + 1)))
-        talk.live([a, b], 20)
+    a, _ = gives_up_one_by_one(talk, left=6)
     talk.joins(talk.member("c"), 4, {})
     talk.beats(a, 2, foo(*range(5)), owned=foo(*range(6)))
     talk.live([a], 20)

@@ -740,8 +740,8 @@ def test_T_04_folds_under_a_ghost(talk: Conversation) -> None:
     assert talk.rules() == ["R-05"]
 
 
-def test_T_04_says_how_long_partitions_of_a_dropped_member_were_idle(talk: Conversation) -> None:
-    """It said that they were idle for all of its silence, although the group had gone on without it."""
+def goes_on_without_b(talk: Conversation) -> Client:
+    """The generation that a member leads once another fell silent."""
     a, b = settled(talk)
     talk.heartbeat(b)
     silence(talk, [a], 6_000)
@@ -750,6 +750,12 @@ def test_T_04_says_how_long_partitions_of_a_dropped_member_were_idle(talk: Conve
     talk.wait(3_000)
     talk.joined(rejoined, generation=4, leader=a, roster=[a])
     talk.sync_all([a])
+    return a
+
+
+def test_T_04_says_how_long_partitions_of_a_dropped_member_were_idle(talk: Conversation) -> None:
+    """It said that they were idle for all of its silence, although the group had gone on without it."""
+    a = goes_on_without_b(talk)
     silence(talk, [a], 6_000)
     finding = talk.the("T-04")
     assert (
@@ -759,14 +765,7 @@ def test_T_04_says_how_long_partitions_of_a_dropped_member_were_idle(talk: Conve
 
 
 def test_T_04_does_not_say_that_the_group_went_on_while_nobody_can_read_where_to_begin(talk: Conversation) -> None:
-    a, b = settled(talk)
-    talk.heartbeat(b)
-    silence(talk, [a], 6_000)
-    talk.heartbeat(a, 27)
-    rejoined = talk.ask_join(a)
-    talk.wait(3_000)
-    talk.joined(rejoined, generation=4, leader=a, roster=[a])
-    talk.sync_all([a])
+    a = goes_on_without_b(talk)
     talk.fetch_offsets(a, {0: -1}, {0: 88})
     silence(talk, [a], 6_000)
     assert talk.the("T-04").summary.endswith(
@@ -1295,8 +1294,8 @@ def test_T_09_allows_a_client_that_looks_for_a_coordinator_that_does_not_answer(
     assert talk.rules() == []
 
 
-@pytest.mark.parametrize(("waited_s", "told"), [(1, ["T-09"]), (4, [])])
-def test_T_09_allows_a_client_that_gave_up_waiting_for_an_answer(talk: Conversation, waited_s: int, told: list[str]) -> None:
+@pytest.mark.parametrize(("waited_s", "rules"), [(1, ["T-09"]), (4, [])])
+def test_T_09_allows_a_client_that_gave_up_waiting_for_an_answer(talk: Conversation, waited_s: int, rules: list[str]) -> None:
     """It gave its coordinator up, which stood still: that is no death."""
     a, b = settled(talk)
     live(talk, [a, b], 3)
@@ -1304,7 +1303,7 @@ def test_T_09_allows_a_client_that_gave_up_waiting_for_an_answer(talk: Conversat
     talk.wait(waited_s * 1_000)
     talk.close(b)
     live(talk, [a], 6)
-    assert talk.rules() == told
+    assert talk.rules() == rules
 
 
 def test_T_09_is_told_of_a_client_that_came_again_as_another_member(talk: Conversation) -> None:

@@ -18,7 +18,7 @@ from streaming.mirror.pcap.segments import segment_of
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a packet socket needs root or cap_net_raw")
 
 NOBODYS = 1
-"""A port at which nobody speaks: until its own port is asked for, a test must not read what others say beside it."""
+"""A port that nobody uses: until a test asks for its own port, it must not read the packets of other tests."""
 
 
 def said_through(reading: PacketSocket, address: str) -> list[bytes]:

@@ -99,7 +99,7 @@ def test_a_group_of_which_not_all_are_known_and_that_begins_again_at_the_same_ge
 
 
 def test_a_second_leader_beside_a_member_that_lives_is_none_of_another_life(talk: Conversation) -> None:
-    """The twin of the above: the follower is still served while another client is told that it leads."""
+    """The follower is still served while another client is told that it leads."""
     leader, follower = named_by_a_follower(talk)
     talk.leave(leader)
     talk.wait(25_000)
