@@ -317,7 +317,8 @@ def T_06(group: ClassicGroup | EpochGroupData, slow: Slow) -> Breach | None:
     return Breach(
         "",
         f"The coordinator {exchange.broker} of group {group.name} took {seconds(slow.took_us)} to answer {a_or_an(api)} of "
-        f"{sender_text(exchange)}: {why}. Evictions follow.",
+        f"{sender_text(exchange)}: {why}. "
+        "It removes members that wait for longer than their session.",
         f"{api} answered after {seconds(slow.took_us)}, without throttling",
         exchange_evidence(exchange),
         generation=group.generation,
