@@ -33,9 +33,9 @@ def longer_session(history: History) -> Iterator[Advice]:
     for session in (one for one in SESSIONS_S if one > now_s):
         survived = {number for number, paused_s in paused.items() if paused_s * SPARE < session}
         rebalances = history.without(survived)
-        kept = [number for number in survived if history.departures[number].rebalance in rebalances]
+        kept = history.kept(survived, rebalances)
         lost = history.lost(rebalances)
-        held_s = history.partitions_each * sum(paused[number] for number in kept)
+        held_s = history.partitions_each * sum(one.paused_s or 0.0 for one in kept)
         later_s = history.partitions_each * (session - now_s) * len(crashes)
         yield advice(
             history,
@@ -44,7 +44,7 @@ def longer_session(history: History) -> Iterator[Advice]:
             rebalances,
             Saving(lost.member_seconds, lost.partition_seconds - held_s - later_s),
             assumes=f"{counted(len(kept), 'member')} paused for up to "
-            f"{max((paused[number] for number in kept), default=0.0):.1f} s and went on.",
+            f"{max((one.paused_s or 0.0 for one in kept), default=0.0):.1f} s and went on.",
             costs=f"A crash is noticed after {session:g} s instead of {now_s:g} s: that happened to "
             f"{counted(len(crashes), 'member')} in this "
             f"time, which would have cost {counted(round(later_s), 'partition-second')} more, which is taken off.",
@@ -92,15 +92,15 @@ def longer_poll(history: History) -> Iterator[Advice]:
     if history.rebalance_ms is None:
         return
     late = {
-        number: one.away_s
+        number
         for number, one in enumerate(history.departures)
         if one.how == LEFT and _POLL_REASON in one.reason and one.away_s is not None
     }
-    rebalances = history.without(set(late))
-    kept = [number for number in late if history.departures[number].rebalance in rebalances]
+    rebalances = history.without(late)
+    kept = history.kept(late, rebalances)
     lost = history.lost(rebalances)
-    longest_s = max((late[number] for number in kept), default=0.0)
-    held_s = history.partitions_each * sum(late[number] for number in kept)
+    longest_s = max((one.away_s or 0.0 for one in kept), default=0.0)
+    held_s = history.partitions_each * sum(one.away_s or 0.0 for one in kept)
     needed_ms = round((history.rebalance_ms + longest_s * 1000) * SPARE, -3)
     yield advice(
         history,

@@ -76,6 +76,17 @@ def test_a_restart_counts_whose_return_alone_is_a_rebalance_of_its_own() -> None
     assert piece.assumes.startswith("1 restart took up to 10.0 s, ")
 
 
+def test_a_pause_counts_whose_return_alone_is_a_rebalance_of_its_own() -> None:
+    """They said “0 members”: somebody else went, too, in the rebalance in which it left."""
+    late, *later = [*restart("b", 1, 0.0, 10.0, ["a.1", "c.1"]), happened("member_left", "d.1", 0.0, reason=None)]
+    polled = of_kind(LONGER_POLL, [{**late, "reason": "consumer poll timeout has expired."}, *later])
+    assert len(polled.rebalances) == 1
+    assert polled.assumes == "1 member left by themselves after 300000 ms without a poll, and came back within 10.0 s."
+    paused = of_kind(LONGER_SESSION, [happened("session_over", "b.1", 0.0, silent_since=at(-45)), *later])
+    assert len(paused.rebalances) == 1
+    assert paused.assumes == "1 member paused for up to 55.0 s and went on."
+
+
 def test_a_longer_session_is_for_who_pauses_and_goes_on_and_not_for_who_dies() -> None:
     crash = [
         happened("session_over", "a.1", 45, silent_since=at(0)),
