@@ -6,9 +6,10 @@ differs from it. A plan applies until the next one, and so do its errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import wraps
 
+from coordinator_model.events import SAME_TOPICS
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, WARNING, Severity
 from coordinator_model.groups.classic.assignment_checks import KEPT, AssignmentErrors
 from coordinator_model.groups.classic.group import ClassicGroup
@@ -17,9 +18,10 @@ from coordinator_model.groups.classic.trackers.plans import BLANK, EMPTIED, SWAP
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import SyncFacts
 from coordinator_model.rules.base import Breach, Due, Matter, admission, rule, sender_text, timer_rule, who, whom
-from coordinator_model.wording import counted, seconds, some
+from coordinator_model.wording import clock, counted, seconds, some
 
 _NAMED = 3  # number of items that a summary names
+_AGAIN = 2  #: rebalances that show at which pace a member rejoins
 
 
 def _some(items: list[str]) -> str:
@@ -195,9 +197,20 @@ def _two_applications(group: ClassicGroup, flaws: AssignmentErrors) -> Breach:
     return _submitted(
         flaws,
         f"Two Kafka Streams applications share the application.id {group.name}. {_leader(flaws)} gave tasks of {given} to {named}, which "
-        f"does not subscribe to it, and rejoins. Nobody reads {unread}, to which that member subscribes and the leader does not.",
+        f"does not subscribe to it, and {_rejoins(group, victims)}. Nobody reads {unread}, to which that member subscribes and the leader "
+        "does not.",
         f"entries for {given}, of a member that subscribes to {unread}",
     )._replace(blame=CONFIG, action="Give each application an application.id of its own, and start it again.")
+
+
+def _rejoins(group: ClassicGroup, member_ids: Container[str]) -> str:
+    """Return since when members have asked for rebalances with the same topics, as words."""
+    begun = (one for one in group.rebalances.completed if one.starter.cause == SAME_TOPICS)
+    begun_us = [one.began_us for one in begun if one.starter.member_id in member_ids]
+    if len(begun_us) < _AGAIN:
+        return "rejoins"
+    every_us = (begun_us[-1] - begun_us[0]) // (len(begun_us) - 1)
+    return f"rejoined {len(begun_us)} times since {clock(begun_us[0])}, every {seconds(every_us)}"
 
 
 @timer_rule("delivered is not what was submitted", CRITICAL, CONFIRMED, BROKER, matter=Matter.PLAN)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic import assignment_checks
+from coordinator_model.wording import clock
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
 
@@ -232,6 +233,30 @@ def test_A_04_fires_for_two_streams_applications_under_one_application_id(talk: 
     assert f"gave tasks of orders to member {b.member_id}" in finding.summary
     assert "Nobody reads payments" in finding.summary
     assert finding.action.startswith("Give each application")
+
+
+def test_A_04_says_since_when_and_at_which_pace_the_other_application_rejoins(talk: Conversation) -> None:
+    """It drops tasks of a topic that it does not subscribe to, and asks for others; the leader gives it the same."""
+    a, b = (talk.client(name) for name in "ab")
+    plan = {a: assignment(orders=(0,)), b: assignment(orders=(1,), w=(1,))}
+    offers = {a: subscription("orders", "w"), b: subscription("payments", "w")}
+    join(talk, [a, b], 3, offers=offers, protocol="stream")
+    share_out(talk, [a, b], plan, protocol="stream")
+    begun = []
+    for generation in range(4, 7):
+        talk.wait(2_000)
+        begun.append(clock(talk.now_us))
+        offers[b] = subscription("payments", "w", user_data=bytes([generation]))
+        waiting = [offer(talk, b, offers[b], "stream")]
+        talk.heartbeat(a, 27)
+        waiting.append(offer(talk, a, offers[a], "stream"))
+        for asked in reversed(waiting):
+            members = [a, b] if asked.client is a else []
+            leader = a.member_id
+            answer(talk, asked, generation=generation, leader=leader, members=members, offers=offers, protocol_name="stream")
+        share_out(talk, [a, b], plan, protocol="stream")
+    talk.settle()
+    assert f"which does not subscribe to it, and rejoined 3 times since {begun[0]}, every 2.0 s. Nobody" in talk.the("A-04").summary
 
 
 def test_A_04_cannot_judge_a_subscription_that_it_cannot_read(talk: Conversation) -> None:
