@@ -10,11 +10,12 @@ from typing import Final, NamedTuple
 from coordinator_model.events import LEADER_REJOINED, SAME_TOPICS, SUBSCRIPTION_CHANGED
 from coordinator_model.finding import CLIENT, CONFIG, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
+from coordinator_model.groups.classic.subscriptions import Rejoin
 from coordinator_model.groups.rebalance import Rebalance
 from coordinator_model.groups.records import Member
 from coordinator_model.rules.base import Breach, Due, Matter, admission, captured, first_and_last, timer_rule, who
 from coordinator_model.wire import CONSUMER, STREAMS_ASSIGNOR
-from coordinator_model.wording import begin, clock, counted, seconds
+from coordinator_model.wording import begin, clock, cost_so_far, counted, seconds
 
 _REBALANCES = 3
 _REJOINS = 3
@@ -151,26 +152,38 @@ def R_29(group: ClassicGroup) -> Iterator[Due]:
     same ones, and reads nothing meanwhile.
 
     Condition: Three times within 15 minutes, five seconds or more apart, a JoinGroup of the member was answered at once with the
-        generation in which it was already, which shows that its subscription is the same.
+        generation in which it was already, which shows that its subscription is the same, and it got its assignment. It reads nothing
+        from its JoinGroup on, or from its last commit, where it waited for the answer to that and joined at once.
     Expected: A member joins again when it is asked to, or when its subscription changed.
     Action: Upgrade the client library: librdkafka before 1.0 does so at refreshes of metadata in which topics come in another order.
     False alarms: An application that subscribes again to the same topics.
     """
-    for member_id, times_us in group.recurring.subscriptions.rejoins.items():
+    for member_id, known in group.recurring.subscriptions.rejoins.items():
+        rejoins = [one for one in known if one.served_us]
         member = group.members.get(member_id)
-        if len(times_us) < _REJOINS or member is None or not member.present:
+        if len(rejoins) < _REJOINS or member is None or not member.present:
             continue
-        longest_us = max(later - earlier for earlier, later in pairwise(times_us))
+        longest_us = max(later.at_us - earlier.at_us for earlier, later in pairwise(rejoins))
 
-        def describe(member: Member = member, times_us: tuple[int, ...] = times_us, longest_us: int = longest_us) -> Breach:
+        def describe(member: Member = member, rejoins: list[Rejoin] = rejoins, longest_us: int = longest_us) -> Breach:
             return Breach.of_member(
                 member,
-                f"{begin(who(member))} joined group {group.name} again {len(times_us)} times since {clock(times_us[0])}, the last time at "
-                f"{clock(times_us[-1])}, with nothing changed: it gave up its partitions each time, and got the same in generation "
-                f"{member.joined}.",
-                f"{len(times_us)} JoinGroups answered with generation {member.joined}, at most {seconds(longest_us)} apart",
+                f"{begin(who(member))} joined group {group.name} again {len(rejoins)} times since {clock(rejoins[0].at_us)}, the last time "
+                f"at {clock(rejoins[-1].at_us)}, with nothing changed{_what_it_cost(rejoins, member.joined)}",
+                f"{len(rejoins)} JoinGroups answered with generation {member.joined}, at most {seconds(longest_us)} apart",
                 admission(member),
                 generation=member.joined,
             )
 
-        yield Due(times_us[-1], member_id, WARNING, describe, period_us=2 * longest_us)
+        yield Due(rejoins[-1].served_us, member_id, WARNING, describe, period_us=2 * longest_us)
+
+
+def _what_it_cost(rejoins: Sequence[Rejoin], generation: int | None) -> str:
+    """Return what rejoins cost a member, as the end of a sentence and another; one that may keep its partitions need not stop."""
+    if not all(one.stopped_us for one in rejoins):
+        return f", and got the same in generation {generation}."
+    idle_us = [one.idle_us for one in rejoins]
+    return (
+        f": it gave up its partitions each time, got the same in generation {generation}, and read nothing for up to "
+        f"{seconds(max(idle_us))} each time.{cost_so_far(sum(idle_us))}"
+    )

@@ -101,8 +101,12 @@ def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Ev
         same_generation = joined_before == body.generation_id
         group.recurring.hot_joins.on_answer(exchange, same_generation=same_generation)
         group.recurring.subscriptions.on_answer(exchange, same_generation=same_generation)
-    elif exchange.api_key == SYNC_GROUP and not exchange.error and group.protocol_type == CONNECT:
-        group.recurring.config_offsets.on_assignment(exchange, body)
+    elif exchange.api_key == OFFSET_COMMIT:
+        group.recurring.subscriptions.on_committed(exchange)
+    elif exchange.api_key == SYNC_GROUP and not exchange.error:
+        group.recurring.subscriptions.on_assigned(exchange)
+        if group.protocol_type == CONNECT:
+            group.recurring.config_offsets.on_assignment(exchange, body)
     if exchange.api_key != HEARTBEAT or exchange.error:
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)

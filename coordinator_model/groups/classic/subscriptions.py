@@ -19,6 +19,7 @@ NEW_KEPT: Final = 20
 DIGESTS_KEPT: Final = 16
 SPAN_US: Final = 900_000_000
 PAUSE_US: Final = 5_000_000  #: what comes faster is a hot loop
+AT_ONCE_US: Final = 100_000  #: within which a client asks that has waited for an answer
 REJOINS_KEPT: Final = 12
 MEMBERS_KEPT: Final = 8
 
@@ -30,14 +31,33 @@ class NewTopic(NamedTuple):
     name: str
 
 
+class Commit(NamedTuple):
+    """A commit whose answer took long."""
+
+    asked_us: int
+    answered_us: int
+
+
+class Rejoin(NamedTuple):
+    """One time that a member joined again in a settled group, without a change."""
+
+    at_us: int
+    stopped_us: int  #: since when it reads nothing; 0 if it may keep partitions meanwhile
+    served_us: int = 0  #: when it got its assignment again
+
+    @property
+    def idle_us(self) -> int:
+        return self.served_us - self.stopped_us if self.stopped_us else 0
+
+
 class Subscriptions(Stored):
     """The topics of a group, and joins that nothing explains."""
 
     known: list[int] = []  #: checksums of the topics that members subscribe to
     digests: tuple[bytes, ...] = ()  #: of their subscriptions
     new: tuple[NewTopic, ...] = ()  #: oldest first
-    rejoins: dict[str, tuple[int, ...]] = {}
-    #: member id → times at which it joined again in a settled group, without a change, and was answered with the same generation
+    rejoins: dict[str, tuple[Rejoin, ...]] = {}  #: by member id; each was answered with the same generation
+    slow: dict[str, Commit] = {}  #: member id → its last commit, if its answer took long
 
     def on_join(self, exchange: Exchange, body: Any) -> None:
         """Note the topics of a JoinGroup request."""
@@ -62,10 +82,34 @@ class Subscriptions(Stored):
         before = self.rejoins.pop(exchange.member_id, ())
         if exchange.error != NONE or not exchange.member_id or not same_generation:
             return
+        assert isinstance(exchange.facts, JoinFacts)
         at_us = exchange.inv_us
-        recent = tuple(known_us for known_us in before if at_us - known_us <= SPAN_US)
-        if recent and at_us - recent[-1] < PAUSE_US:
+        recent = tuple(known for known in before if at_us - known.at_us <= SPAN_US)
+        if recent and at_us - recent[-1].at_us < PAUSE_US:
             return  # it is in a loop
-        self.rejoins[exchange.member_id] = (*recent, at_us)[-REJOINS_KEPT:]
+        stopped_us = 0 if exchange.facts.owns else self._committed_us(exchange.member_id, at_us)
+        self.rejoins[exchange.member_id] = (*recent, Rejoin(at_us, stopped_us))[-REJOINS_KEPT:]
         if len(self.rejoins) > MEMBERS_KEPT:
             del self.rejoins[next(iter(self.rejoins))]
+
+    def _committed_us(self, member_id: str, joined_us: int) -> int:
+        """Return when a member committed for the last time before it joined, or when it joined.
+
+        A client that gives up its partitions commits, waits for the answer, and joins at once.
+        """
+        last = self.slow.get(member_id)
+        return last.asked_us if last is not None and 0 <= joined_us - last.answered_us <= AT_ONCE_US else joined_us
+
+    def on_committed(self, exchange: Exchange) -> None:
+        """Note the answer to a commit, which a member may wait for before it joins again."""
+        self.slow.pop(exchange.member_id, None)
+        if exchange.res_us - exchange.inv_us > AT_ONCE_US:
+            self.slow[exchange.member_id] = Commit(exchange.inv_us, exchange.res_us)
+            if len(self.slow) > MEMBERS_KEPT:
+                del self.slow[next(iter(self.slow))]
+
+    def on_assigned(self, exchange: Exchange) -> None:
+        """Note that a member got its assignment."""
+        known = self.rejoins.get(exchange.member_id)
+        if known and not known[-1].served_us:
+            self.rejoins[exchange.member_id] = (*known[:-1], known[-1]._replace(served_us=exchange.res_us))

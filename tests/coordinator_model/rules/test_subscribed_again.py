@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.classic import live, settled
@@ -13,9 +15,9 @@ def subscribed(*topics: str) -> tuple[wire.JoinGroupRequestProtocol, ...]:
     return (wire.JoinGroupRequestProtocol(name="range", metadata=subscription(*topics)),)
 
 
-def joins_again(talk: Conversation, client: Client, leader: Client) -> None:
+def joins_again(talk: Conversation, client: Client, leader: Client, **fields: Any) -> None:
     """A follower asks to join with what it had, and is answered at once."""
-    talk.joined(talk.ask_join(client), generation=client.generation, leader=leader, roster=[])
+    talk.joined(talk.ask_join(client, **fields), generation=client.generation, leader=leader, roster=[])
     talk.call(client, talk.sync_request(client, []), talk.synced())
 
 
@@ -31,7 +33,34 @@ def test_R_29_warns_of_a_member_that_joins_again_with_nothing_changed(talk: Conv
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.HEURISTIC, Blame.CLIENT)
     assert finding.member_id == b.member_id
     assert "joined group g again 3 times since " in finding.summary
-    assert "with nothing changed: it gave up its partitions each time, and got the same in generation 3." in finding.summary
+    assert (
+        "with nothing changed: it gave up its partitions each time, got the same in generation 3, and read nothing for"
+        in finding.summary
+    )
+
+
+def test_R_29_counts_the_time_in_which_the_member_waits_for_its_commit_before_it_joins(talk: Conversation) -> None:
+    """As librdkafka 0.11 does with what it gives up: the answer waits behind a Fetch on the same connection."""
+    a, b = settled(talk)
+    for offset in range(4):
+        asked = talk.ask(b, talk.commit_request(b, {0: offset}))
+        talk.wait(2_500)
+        talk.answer(asked, talk.committed({0: 0}))
+        joins_again(talk, b, a)
+        talk.commit_offsets(b, {0: offset})
+        live(talk, [a, b], 20)
+    finding = talk.the("R-29")
+    assert "and read nothing for up to 2.5 s each time. Cost so far: 10." in finding.summary
+
+
+def test_R_29_does_not_say_of_a_member_that_keeps_its_partitions_that_it_stops(talk: Conversation) -> None:
+    a, b = settled(talk)
+    owned = (wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=(1,)),)
+    metadata = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t",), owned_partitions=owned), version=1)
+    for _ in range(3):
+        joins_again(talk, b, a, protocols=(wire.JoinGroupRequestProtocol(name="cooperative-sticky", metadata=metadata),))
+        live(talk, [a, b], 20)
+    assert talk.the("R-29").summary.endswith(", with nothing changed, and got the same in generation 3.")
 
 
 def test_R_29_is_resolved_when_the_member_stays(talk: Conversation) -> None:
