@@ -84,6 +84,15 @@ class SetBack(NamedTuple):
     steps: tuple[Step, ...]
     times: int  #: how often it did so, with at most an hour in between
     is_empty: bool  #: the group had no member then
+    before_us: int = 0  #: when it took these steps, if it only sets the same offsets again; else 0
+
+
+class Reset(NamedTuple):
+    """The last time that a client which is no member set offsets of the group back."""
+
+    times: int = 0
+    at_us: int = 0
+    steps: tuple[Step, ...] = ()
 
 
 class OffsetsGone(NamedTuple):
@@ -147,7 +156,7 @@ class CommittedOffsets(Stored):
     unread: dict[str, RefusedFetch] = {}  #: by client
     read_us: dict[str, int] = {}  #: client → capture time of its last successful read since a refused one
     none_us: int = 0  #: when a member was first answered that the group has no offset, unless any commit was seen
-    set_backs: dict[str, tuple[int, int]] = {}  #: client that is no member → how often it set offsets back, and when last
+    set_backs: dict[str, Reset] = {}  #: by client that is no member
     lost: tuple[LostOffset, ...] = ()  #: that were missed lately
     lost_us: int = 0
     pace: Pace | None = None  #: None before a commit outside of transactions, and of a group with more partitions than are kept
@@ -285,10 +294,8 @@ class CommittedOffsets(Stored):
             yield CommittedUnread(exchange, fetch, tuple(unread))
         at_s = exchange.res_us // 1_000_000
         self.none_us = 0
-        back = () if exchange.member_id or exchange.generation >= 0 else tuple(step for step in steps if 0 <= step[3] < step[2])
-        if back and exchange.api_key == OFFSET_COMMIT and group.members:
-            is_empty = not any(True for _ in group.present_members())
-            yield SetBack(exchange, back, self._count_set_back(client, exchange.res_us), is_empty)
+        if not exchange.member_id and exchange.generation < 0 and exchange.api_key == OFFSET_COMMIT and group.members:
+            yield from self._set_back(group, exchange, client, steps)
         ahead = [step for step in steps if step not in unread and self._is_ahead(step, at_s)]
         if ahead:
             topic, partition, _, _ = ahead[0]
@@ -332,14 +339,25 @@ class CommittedOffsets(Stored):
         before = known.get(partition)
         known[partition] = Stand(offset, at_s, at_s, at_s) if before is None else before.then(offset, at_s)
 
-    def _count_set_back(self, client: str, at_us: int) -> int:
-        times, last_us = self.set_backs.get(client, (0, 0))
-        if at_us - last_us > RECURS_US:
-            times = 0
-        if not times or at_us - last_us > SAME_OCCASION_US:
-            times += 1
-        keep_newest(self.set_backs, client, (times, at_us), CLIENTS_KEPT)
-        return times
+    def _set_back(self, group: Group, exchange: Exchange, client: str, steps: list[Step]) -> Iterator[Event]:
+        """Yield that a client which is no member sets the group back, or sets it to where it has put it back once more."""
+        at_us, last = exchange.res_us, self.set_backs.get(client, Reset())
+        if at_us - last.at_us > RECURS_US:
+            last = Reset()
+        is_empty = not any(True for _ in group.present_members())
+        back = tuple(step for step in steps if 0 <= step[3] < step[2])
+        if back:
+            goes_on = last.times and at_us - last.at_us <= SAME_OCCASION_US
+            reset = Reset(last.times if goes_on else last.times + 1, at_us, back)
+            keep_newest(self.set_backs, client, reset, CLIENTS_KEPT)
+            yield SetBack(exchange, back, reset.times, is_empty)
+        elif last.steps and {_target(step) for step in last.steps} <= {_target(step) for step in steps if step[2] == step[3]}:
+            yield SetBack(exchange, last.steps, last.times, is_empty, last.at_us)
+
+
+def _target(step: Step) -> tuple[str, int, int]:
+    topic, partition, _, offset = step
+    return topic, partition, offset
 
 
 def read_positions(body: Any) -> CommitFacts:

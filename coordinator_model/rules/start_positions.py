@@ -153,8 +153,9 @@ def O_11(group: GroupModel[Any], ahead: CommittedAhead) -> Breach:
 def O_13(group: GroupModel[Any], back: SetBack) -> Breach:
     """Somebody who is no member set the group back: its members read records again.
 
-    Condition: An accepted OffsetCommit that names no member holds a lower offset than the newest one known of that partition. A
-        warning if the same client does so again within an hour.
+    Condition: An accepted OffsetCommit that names no member holds a lower offset than the newest one known of that partition, or
+        sets all offsets that its client has set back within the last hour once more. A warning if the same client sets offsets back
+        again within an hour.
     Expected: Offsets that are set while the group is stopped, once, by whom it concerns.
     Action: If an operator reset the group on purpose, nothing. Else find the client named: a tool for another cluster, or a mirror
         that copies offsets (MirrorMaker's sync.group.offsets), must not write for a group that is used here.
@@ -164,6 +165,8 @@ def O_13(group: GroupModel[Any], back: SetBack) -> Breach:
     records = sum(before - offset for _, _, before, offset in back.steps)
     again = f", {back.times} times by now" if recurs else ""
     when = " while the group was empty" if back.is_empty else ""
+    if back.before_us:
+        when += f", at {clock(back.before_us)} and to the same offsets once more at {clock(exchange.res_us)}"
     return Breach(
         client_text(exchange.actor),
         f"{begin(the_client(exchange.actor))}, which is no member, set group {group.name} back on "

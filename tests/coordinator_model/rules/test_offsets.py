@@ -1312,6 +1312,34 @@ def test_O_13_warns_if_it_recurs_and_is_over_when_it_does_not(talk: Conversation
     assert talk.the("O-13").status is Status.RESOLVED
 
 
+def test_O_13_tells_of_a_tool_that_sets_the_same_offsets_once_more(talk: Conversation) -> None:
+    """MirrorMaker, which does so every few seconds while the group is empty."""
+    emptied(talk)
+    mirror = talk.client("mirror")
+    first = clock(talk.now_us)
+    talk.commit_offsets(mirror, {0: 3, 1: 7}, **SIMPLE)
+    talk.wait(4_000)
+    again = clock(talk.now_us)
+    talk.commit_offsets(mirror, {0: 3, 1: 7}, **SIMPLE)
+    finding = talk.the("O-13")
+    assert (finding.severity, finding.count) == (Severity.INFO, 2)
+    assert (
+        f"while the group was empty, at {first} and to the same offsets once more at {again}: t-0 from 213 to 3. 210 records"
+        in (finding.summary)
+    )
+
+
+def test_O_13_does_not_count_another_that_sets_the_same_offsets_or_other_offsets_of_the_same(talk: Conversation) -> None:
+    emptied(talk)
+    mirror = talk.client("mirror")
+    talk.commit_offsets(mirror, {0: 3}, **SIMPLE)
+    talk.commit_offsets(talk.client("other"), {0: 3}, **SIMPLE)
+    talk.commit_offsets(mirror, {1: 7}, **SIMPLE)
+    talk.commit_offsets(mirror, {0: 5}, **SIMPLE)
+    talk.settle()
+    assert talk.the("O-13").count == 1
+
+
 def test_O_13_is_quiet_about_offsets_that_go_forward_and_those_of_a_group_without_members(talk: Conversation) -> None:
     emptied(talk)
     tool = talk.client("adminclient-1")
