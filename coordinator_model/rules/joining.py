@@ -6,6 +6,7 @@ process looks healthy. So one refusal counts, too, unless the client is let in s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -15,6 +16,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.kinds import CONSUMER, FEATURES, KIND_BY_API
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Removed
 from coordinator_model.rules.base import Breach, Due, Matter, the_client, timer_rule, who, whom
@@ -32,7 +34,7 @@ from coordinator_model.wire.constants import (
     UNSUPPORTED_ASSIGNOR,
     UNSUPPORTED_VERSION,
 )
-from coordinator_model.wording import a_or_an, begin, clock, cost_so_far, plural, seconds
+from coordinator_model.wording import a_or_an, begin, clock, cost_so_far, counted, plural, seconds
 
 _REPEATED: Final = 3
 _LASTS_US: Final = 3_000_000  #: for which refusals are repeated, or the holder of an instance id sends nothing
@@ -80,6 +82,9 @@ _ENDS_BY_ITSELF: Final = frozenset({FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
 _ONLY_ONE: Final = frozenset({SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
 """Heartbeats whose clients have no other protocol; a consumer may go on with the classic one."""
 
+_THREAD: Final = re.compile(r"(.+)-StreamThread-\d+-consumer")
+"""The client id of a thread of Kafka Streams. One that fails is replaced by one with another number."""
+
 _OTHER: Final = Cause(CLIENT, "Look the error up, and read that client's log.")
 _SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size"}
 
@@ -94,27 +99,60 @@ def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         heartbeat counts at once: the cluster does not offer that type of group (error where the group has no member).
         UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder has ended or it sent nothing for two heartbeat
         intervals, 10 s after the holder ceased to be a member, and 10 s after a single refusal beside a holder that lives (an error
-        if it is refused again after the longest session). A client is known again by its instance id, or by client id and host.
+        if it is refused again after the longest session). A client is known again by its instance id, or by client id and host; the
+        threads of a Kafka Streams process that are refused with one error count as one, unless that ends by itself.
     Expected: A member id and an epoch or generation.
     Action: What to do depends on the error, and is said with each finding.
     False alarms: Several processes with one client id on one host count as one client.
     """
-    for subject, client in group.arrivals.clients.items():
-        refused = client.refusal
-        if refused is None or client.stage > Stage.JOINS:
-            continue
+    for subject, one in _turned_back(group).items():
+        client, refused = one.client, one.refused
         holder = _holder(group, client, refused)
         due = _due(group, client, refused, holder)
         if due is None:
             continue
         at_us, severity = due
 
-        def describe(
-            subject: str = subject, client: Arrival = client, refused: Refusal = refused, holder: EpochMember | None = holder
-        ) -> Breach:
-            return _breach(group, subject, client, refused, holder)
+        def describe(subject: str = subject, one: _TurnedBack = one, holder: EpochMember | None = holder) -> Breach:
+            return _breach(group, subject, one, holder)
 
         yield Due(at_us, subject, severity, describe, _until_us(group, client, refused, holder))
+
+
+class _TurnedBack(NamedTuple):
+    """A client that is refused, or the threads of one."""
+
+    client: Arrival  #: the newest of the threads, under the client id of their process
+    refused: Refusal  #: of all of them
+    threads: int = 1
+
+
+def _turned_back(group: ClassicGroup | EpochGroupData) -> dict[str, _TurnedBack]:
+    """Return the clients that are refused, by subject."""
+    found: dict[str, _TurnedBack] = {}
+    for subject, client in group.arrivals.clients.items():
+        refused = client.refusal
+        if refused is None or client.stage > Stage.JOINS:
+            continue
+        thread = _THREAD.fullmatch(client.actor.client_id or "")
+        if thread is None or client.instance_id is not None or refused.error in _ENDS_BY_ITSELF:
+            found[subject] = _TurnedBack(client, refused)
+            continue
+        actor = client.actor._replace(client_id=thread[1])
+        process = client_text(actor)
+        threads, before = 1, found.get(process)
+        if before is not None and before.refused.error == refused.error:
+            threads, refused = before.threads + 1, _together(before.refused, refused)
+        found[process] = _TurnedBack(client._replace(actor=actor), refused, threads)
+    return found
+
+
+def _together(before: Refusal, newer: Refusal) -> Refusal:
+    return newer._replace(
+        first_us=min(before.first_us, newer.first_us),
+        times=before.times + newer.times,
+        frames=(*before.frames[:2], newer.frames[-1]),
+    )
 
 
 def _holder(group: ClassicGroup | EpochGroupData, client: Arrival, refused: Refusal) -> EpochMember | None:
@@ -185,9 +223,8 @@ def _ends_us(group: EpochGroupData, holder: EpochMember) -> int:
     return holder.removed_us if holder.removed is not None else holder.accepted_us + group.shortest_session_ms(holder) * 1_000
 
 
-def _breach(
-    group: ClassicGroup | EpochGroupData, subject: str, client: Arrival, refused: Refusal, holder: EpochMember | None
-) -> Breach:
+def _breach(group: ClassicGroup | EpochGroupData, subject: str, one: _TurnedBack, holder: EpochMember | None) -> Breach:
+    client, refused = one.client, one.refused
     cause = _CAUSES.get(refused.error, _OTHER)
     asks_to_join = client.stage is Stage.JOINS
     member = f"member {client.member_id}" if client.member_id else "a new member"
@@ -196,12 +233,16 @@ def _breach(
     lasts = f" over {seconds(refused.last_us - refused.first_us)}" if refused.times > 1 else ""
     times = f"{refused.times} times since" if refused.times > 1 else "at"
     words = f" (“{refused.reason}”)" if refused.reason else ""
-    if asks_to_join:
+    if one.threads > 1:
+        member = f"{counted(one.threads, 'thread')} of {the_client(client.actor)}"
+    elif asks_to_join:
         member = f"{begin(member)}{static} {whom(client.actor)}"
+    else:
+        member = begin(the_client(client.actor))
+    if asks_to_join:
         what = f"the coordinator {refused.broker} refused it {times} {clock(refused.first_us)}"
         asked = f"to join ({a_or_an(api)})"
     else:
-        member = begin(the_client(client.actor))
         what = f"broker {refused.broker} refused to name it the coordinator {times} {clock(refused.first_us)}"
         asked = f"for the coordinator ({a_or_an(api)})"
     return Breach(
@@ -211,7 +252,7 @@ def _breach(
         f"{refused.times} {plural(refused.times, 'request')} {asked} answered {name}{lasts}, and none accepted since",
         refused.frames,
         actor=client.actor,
-        member_id=client.member_id or None,
+        member_id=(client.member_id or None) if one.threads == 1 else None,
         instance_id=client.instance_id,
         blame=cause.blame,
         action=_action(refused, cause),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -112,6 +113,29 @@ def test_M_14_fires_when_FindCoordinator_is_refused_again_and_again(talk: Conver
     talk.round([c], 1)
     talk.settle()
     assert talk.the("M-14").status is Status.RESOLVED
+
+
+def test_M_14_is_one_finding_of_a_process_whose_threads_are_replaced_as_they_are_refused(talk: Conversation) -> None:
+    """Kafka Streams with REPLACE_THREAD: each thread has a client id of its own."""
+    for number in range(1, 6):
+        thread = talk.client(f"app-1-StreamThread-{number}-consumer")
+        talk.find_coordinator(thread, error=NOT_AUTHORIZED)
+        talk.close(thread)
+        talk.wait(1_000)
+    finding = talk.the("M-14")
+    assert (finding.severity, finding.client_id) == (Severity.ERROR, "app-1")
+    talk.settle()
+    summary = talk.the("M-14").summary
+    assert re.match(
+        r"[45] threads of client app-1 at .* cannot join group g: broker 1 refused to name it the coordinator [45] times", summary
+    )
+
+
+def test_M_14_tells_processes_apart_whose_threads_are_refused(talk: Conversation) -> None:
+    for process in ("app-1", "app-2"):
+        talk.find_coordinator(talk.client(f"{process}-StreamThread-1-consumer"), error=NOT_AUTHORIZED)
+    talk.wait(11_000)
+    assert [finding.client_id for finding in talk.opened()] == ["app-1", "app-2"]
 
 
 def test_M_14_warns_of_a_single_refusal_after_which_the_client_gives_up(talk: Conversation) -> None:
