@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, Protocol
 
+from coordinator_model.cluster_facts import ClusterFacts, FailedConnections
 from coordinator_model.finding import Evidence, iso_utc
 from coordinator_model.groups.committed_offsets import keep_newest
 from coordinator_model.groups.evidence import client_text, epoch_response_evidence, response_evidence
@@ -44,6 +45,8 @@ class Group(Protocol):
     """What this module asks of a group of any type."""
 
     name: str
+    cluster: str
+    facts: ClusterFacts
     changed: bool
 
     @property
@@ -122,6 +125,7 @@ class Arrival(NamedTuple):
     lookups_us: int = 0  #: when the first of these was answered
     frame: Evidence | None = None  #: the last answer that named it
     topics: tuple[str, ...] = ()  #: the first that it subscribes to, of a client that uses the classic protocol
+    failed: FailedConnections | None = None  #: those of its host to the address when it was named that first
 
 
 class Transaction(NamedTuple):
@@ -258,7 +262,7 @@ class Arrivals(Stored):
             )
         elif answer.host:
             arrival = self._at(Stage.REACHES, exchange, known)._replace(frame=response_evidence(exchange, NONE))
-            self._put(group, subject, _named(arrival, known, f"{answer.host}:{answer.port}"))
+            self._put(group, subject, _named(group, arrival, known, f"{answer.host}:{answer.port}"))
 
     def _asks_to_join(self, group: Group, exchange: Exchange, topics: tuple[str, ...]) -> None:
         member = group.members.get(exchange.member_id)
@@ -394,14 +398,16 @@ def _is_another(known: Arrival, member_id: str) -> bool:
     return known.stage is Stage.JOINS and known.instance_id is not None and known.member_id not in {"", member_id}
 
 
-def _named(arrival: Arrival, known: Arrival | None, address: str) -> Arrival:
+def _named(group: Group, arrival: Arrival, known: Arrival | None, address: str) -> Arrival:
     """Return a client that was named an address, with how often in a row that happened."""
     if known is None or known.address != address or arrival.last_us - known.last_us > RUN_US:
-        return arrival._replace(address=address, lookups=1, on_connection=1, lookups_us=arrival.last_us)
+        failed = group.facts.failed_connections(group.cluster, address, arrival.actor.address)
+        return arrival._replace(address=address, lookups=1, on_connection=1, lookups_us=arrival.last_us, failed=failed)
     same = known.actor.connection == arrival.actor.connection
     return arrival._replace(
         address=address,
         lookups=known.lookups + 1,
         on_connection=known.on_connection + 1 if same else 1,
         lookups_us=known.lookups_us,
+        failed=known.failed,
     )

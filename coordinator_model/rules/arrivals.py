@@ -78,7 +78,7 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
             return Breach(
                 subject,
                 f"{begin(the_client(client.actor))} cannot reach the coordinator of group {group.name}: it was named {client.address} "
-                f"{times} since {clock(client.since_us)}, and asked nothing there.{_connections(failed)}{others}"
+                f"{times} since {clock(client.since_us)}, and asked nothing there.{_connections(client, failed)}{others}"
                 f"{cost_so_far(last_us - client.since_us)}",
                 f"{counted(client.lookups, 'FindCoordinator answer')} naming {client.address}, and no request to join",
                 captured(client.frame),
@@ -93,13 +93,16 @@ def _looks_in_vain(client: Arrival, patience_us: int) -> bool:
     return many and client.last_us - client.lookups_us >= patience_us
 
 
-def _connections(failed: FailedConnections | None) -> str:
-    """Return what was captured of connections to the address, as a sentence."""
+def _connections(client: Arrival, failed: FailedConnections | None) -> str:
+    """Return what was captured of connections to the address since it was named to the client, as a sentence."""
     if failed is None:
         return ""
-    counts = ((failed.refused, "refused"), (failed.unanswered, "not answered"))
+    refused, unanswered = failed.refused, failed.unanswered
+    if client.failed is not None and client.failed.first_us == failed.first_us:  # others of its host failed before
+        refused, unanswered = refused - client.failed.refused, unanswered - client.failed.unanswered
+    counts = ((refused, "refused"), (unanswered, "not answered"))
     words = [f"{counted(count, 'connection')} {'was' if count == 1 else 'were'} {how}" for count, how in counts if count]
-    return f" {' and '.join(words)} there since {clock(failed.first_us)}."
+    return f" {' and '.join(words)} there since {clock(max(failed.first_us, client.lookups_us))}." if words else ""
 
 
 _GRANT_RIGHT: Final = "Grant the client's principal the right to describe and to read the topic: kafka-acls.sh --consumer --topic."

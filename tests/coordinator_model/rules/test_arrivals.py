@@ -10,6 +10,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
 from coordinator_model.wire.record import NO_RIGHT, Unreached, topics, unreached
+from coordinator_model.wording import clock
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation, assignment
 from tests.coordinator_model.epoch_groups import alone
@@ -252,6 +253,18 @@ def test_M_15_fires_for_a_single_lookup_when_connections_to_the_address_named_fa
     assert "it was named 10.0.0.9:9099 once since" in finding.summary
     assert "101 connections were refused there since" in finding.summary
     assert talk.found_when_restored(range(0, len(talk.records), 3)) == talk.findings
+
+
+def test_M_15_counts_connections_that_failed_since_the_client_was_named_the_address(talk: Conversation) -> None:
+    """Those before were others of its host."""
+    fails(talk, talk.client("other"), "10.0.0.9:9099", 40)
+    talk.wait(5_000)
+    c, since = talk.client("mailer"), clock(talk.now_us)
+    talk.find_coordinator(c, address="10.0.0.9:9099")
+    for _ in range(6):
+        talk.wait(5_000)
+        fails(talk, c, "10.0.0.9:9099", 2)
+    assert f"and asked nothing there. 10 connections were refused there since {since}. Nobody" in talk.the("M-15").summary
 
 
 def test_M_15_looks_for_as_long_at_a_client_that_comes_when_others_of_its_host_have_failed_for_long(talk: Conversation) -> None:
