@@ -26,6 +26,7 @@ from coordinator_model.finding import (
 )
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.events import AssignorFailed, DoubleOwned, EpochRose, NoAssignment, UnsubscribedAssigned
+from coordinator_model.groups.epochs.heartbeat_fields import MISSING_SOURCE_TOPICS
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.reconciliation import UNSEEN_CAUSES, removal_overdue_us
 from coordinator_model.groups.epochs.records import EpochMember
@@ -153,7 +154,7 @@ def R_14(group: EpochGroupData) -> Iterator[Due]:
     Condition: A member was told to give up partitions, and its requests have not acknowledged that for half of its rebalance
         timeout (warning). An error of the broker if it still accepts the member after three times the time, a tenth and 2 s: it may
         have loaded the group anew between frames, even twice. Each answer that takes more starts the time again, as it does for the
-        coordinator.
+        coordinator. No warning while a source topic of a Streams group is missing (R-19): nobody is to get its tasks.
     Expected: A heartbeat that no longer lists them, as soon as the rebalance listener has returned.
     Action: Take a thread dump of that client: look at its rebalance listener and its poll loop. Restart it if it hangs: others get
         its partitions once it has left, or its session has ended.
@@ -168,13 +169,14 @@ def R_14(group: EpochGroupData) -> Iterator[Due]:
         until_us = member.revoking_us + timeout_us
         throttled_us = max(0, group.coordinator_changes.throttled_until_us - member.revoking_us)
         half_us = _warned_us(member) + throttled_us
-        yield Due(
-            half_us,
-            member.id,
-            WARNING,
-            partial(_withheld, group, member, half_us, until_us),
-            free_until_us(waiting.get(member.actor.connection)),
-        )
+        if MISSING_SOURCE_TOPICS not in group.status_streaks:
+            yield Due(
+                half_us,
+                member.id,
+                WARNING,
+                partial(_withheld, group, member, half_us, until_us),
+                free_until_us(waiting.get(member.actor.connection)),
+            )
         overdue_us = removal_overdue_us(group, member)
         if overdue_us is not None and member.accepted_asked_us > overdue_us and not member.reloaded:
             yield Due(

@@ -12,7 +12,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import topics
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epoch_groups import over
-from tests.coordinator_model.epochs import TOPICS, Epochs, foo, shows_release
+from tests.coordinator_model.epochs import RT_MS, TOPICS, Epochs, foo, shows_release
 from tests.coordinator_model.streams import Shares, Streams
 
 # ---------------------------------------------------------------------------------------------------- R-19
@@ -57,6 +57,19 @@ def test_R_19_is_an_error_after_a_minute(code: int) -> None:
     finding = talk.the("R-19")
     assert (finding.severity, finding.count) == (Severity.ERROR, 9)
     assert " s by now." in finding.summary
+
+
+@pytest.mark.parametrize(("statuses", "rules"), [([(1, "payments")], ["R-19"]), ([], ["R-14"])])
+def test_R_14_leaves_tasks_of_a_missing_source_topic_to_R_19(statuses: list[tuple[int, str]], rules: list[str]) -> None:
+    """Nobody is to get them: the coordinator takes them from all members."""
+    talk = Streams()
+    a = talk.member("a")
+    talk.enters(a, 1, (0, 1))
+    talk.works(a, owned=(0, 1))
+    talk.works(a, None, (), *statuses)
+    talk.told_for([a], RT_MS // 2_000 + 5, *statuses)
+    talk.settle()
+    assert talk.rules() == rules
 
 
 def test_R_19_fires_although_clients_give_up_and_come_back_under_other_ids() -> None:
