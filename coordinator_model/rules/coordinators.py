@@ -29,7 +29,7 @@ from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Exchange, Member
-from coordinator_model.rules.base import Breach, Due, rule, sender_text, the_client, timer_rule, whom
+from coordinator_model.rules.base import Breach, Due, asker_text, rule, sender_text, the_client, timer_rule, whom
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import COORDINATOR_LOAD_IN_PROGRESS, FIND_COORDINATOR, GROUP_MAX_SIZE_REACHED
 from coordinator_model.wording import a_or_an, clock, counted, seconds
@@ -290,7 +290,7 @@ def C_13(group: ClassicGroup, unavailable: NotAvailable) -> Breach | None:
     return Breach(
         "",
         f"Group {group.name} has had no coordinator for {seconds(streak.lasted_us)}: COORDINATOR_NOT_AVAILABLE, latest from broker "
-        f"{exchange.broker} to {a_or_an(API_NAMES[exchange.api_key])}.",
+        f"{exchange.broker} to {a_or_an(API_NAMES[exchange.api_key])} of {asker_text(exchange)}.",
         f"COORDINATOR_NOT_AVAILABLE {streak.times} times over {seconds(streak.lasted_us)}",
         (streak.frame, response_evidence(exchange, 15)),
         broker=exchange.broker,

@@ -1028,9 +1028,8 @@ def test_C_13_fires_when_no_coordinator_is_found_for_half_a_minute(talk: Convers
         talk.wait(5_000)
     talk.settle()
     finding = talk.the("C-13")
-    assert finding.severity is Severity.ERROR
-    assert finding.certainty is Certainty.CERTAIN
-    assert finding.blame is Blame.BROKER
+    assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CERTAIN, Blame.BROKER)
+    assert f"latest from broker 9 to a FindCoordinator of client a at {a.host}" in finding.summary
 
 
 def test_C_13_fires_when_commits_cannot_be_written_although_a_coordinator_is_named(talk: Conversation) -> None:
