@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
-from coordinator_model.finding import BROKER, CLIENT, CONFIG, CONFIRMED, HEURISTIC, WARNING, Blame, Certainty, Evidence
+from coordinator_model.finding import BROKER, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, WARNING, Blame, Certainty, Evidence
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.sessions import hung_up_since
 from coordinator_model.groups.evidence import request_evidence
@@ -203,8 +203,9 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
 
     Condition: Members that own no partitions have waited for 20 s (standstill_ms) for the end of the join phase or for their
         assignment, however long the timeouts of the group are, and no more members that may still be at work than idle ones are
-        waited for. Reported again after twice that time, four times, and so on; a standstill that comes again within a minute is
-        the same finding, which is over after a minute without another.
+        waited for. Reported again after twice that time, then as an error if no member is left that may be at work, after four
+        times, and so on; a standstill that comes again within a minute is the same finding, which is over after a minute without
+        another.
     Expected: A rebalance takes a few seconds.
     Action: Look at the process of the client named. If it runs, take a thread dump of its poll loop, and restart it if it hangs. If
         it died, the others wait until its session ends: find out why, let it leave on shutdown, or shorten session.timeout.ms.
@@ -230,6 +231,7 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
     gone_us = [one.gave_up_us for one in idle]
     until_us = max(gone_us) + _ASKS_AGAIN_US if all(gone_us) else None
     count = len(idle)
+    worst = ERROR if sum(1 for member in group.present_members() if _connected(group, member)) <= count else WARNING
     hold = f"{count} member holds no partitions and waits" if count == 1 else f"{count} members hold no partitions and wait"
 
     def describe(lasted_us: int) -> Breach:
@@ -251,4 +253,5 @@ def R_18(group: ClassicGroup) -> Iterator[Due]:
 
     for doubling in range(_DOUBLINGS):
         lasted_us = allowed_us << doubling
-        yield Due(since_us + lasted_us, "", WARNING, lambda lasted_us=lasted_us: describe(lasted_us), until_us)  # type: ignore[misc]
+        severity = worst if doubling else WARNING
+        yield Due(since_us + lasted_us, "", severity, lambda lasted_us=lasted_us: describe(lasted_us), until_us)  # type: ignore[misc]

@@ -30,8 +30,8 @@ def replay(life: History) -> list[Finding]:
 
 
 def is_error(finding: Finding) -> bool:
-    """Return True if a finding accuses somebody. That nobody reads for a group (T-13) is true of a life in which all stop for good."""
-    return finding.severity.rank >= Severity.ERROR.rank and finding.rule != "T-13"
+    """Return True if a finding accuses somebody. That nobody reads for a group is true of a life in which all stop or wait."""
+    return finding.severity.rank >= Severity.ERROR.rank and finding.rule not in ("T-13", "R-18")
 
 
 def errors(records: list[MirrorRecord], **settings: int) -> list[str]:

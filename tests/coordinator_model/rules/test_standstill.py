@@ -184,12 +184,26 @@ def test_R_18_is_told_again_after_twice_the_time_and_resolves_when_partitions_ar
     asked = talk.ask_join(a, **PATIENT)
     talk.wait(41_000)
     events = [event for event in talk.findings if event.rule == "R-18"]
-    told = [(event.status, event.count, "20.0 s" in event.summary, "40.0 s" in event.summary) for event in events]
-    assert told == [(Status.OPEN, 1, True, False), (Status.UPDATE, 2, False, True)]
+    told = [(event.status, event.severity, event.count, "20.0 s" in event.summary, "40.0 s" in event.summary) for event in events]
+    assert told == [
+        (Status.OPEN, Severity.WARNING, 1, True, False),
+        (Status.UPDATE, Severity.ERROR, 2, False, True),
+    ]
     complete(talk, [asked], 4, [a])
     talk.sync_all([a])
     live(talk, [a], 2)
     assert talk.the("R-18").status is Status.RESOLVED
+
+
+def test_R_18_stays_a_warning_while_a_member_that_is_waited_for_may_be_at_work(talk: Conversation) -> None:
+    a, b, c = patient(talk, "a", "b", "c")
+    talk.heartbeat(a, 27)
+    for one in (a, c):
+        talk.ask_join(one, **PATIENT)
+    for _ in range(42):
+        talk.wait(1_000)
+        talk.heartbeat(b, 27)
+    assert (talk.the("R-18").severity, talk.the("R-18").count) == (Severity.WARNING, 2)
 
 
 def test_R_18_does_not_count_the_time_before_the_members_came_back(talk: Conversation) -> None:
