@@ -13,6 +13,7 @@ from coordinator_model.wording import clock
 from tests.coordinator_model.classic import ask_heartbeat, live, settled, static_group
 from tests.coordinator_model.conversation import VERSIONS, Asked, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
+from tests.coordinator_model.rules.offsets import give
 
 
 def silence(talk: Conversation, others: list[Client], ms: int) -> None:
@@ -1226,6 +1227,20 @@ def test_T_04_is_quiet_about_an_id_that_its_client_gave_up_and_then_its_connecti
     for one in asked:
         talk.joined(one, generation=4, leader=a, roster=[a, again])
     talk.sync_all([a, again], leader=a)
+    live(talk, [a, again], 20)
+    assert talk.rules() == []
+
+
+def test_T_04_is_quiet_about_an_id_that_its_client_gave_up_on_another_connection(talk: Conversation) -> None:
+    """Replication stood still: librdkafka connected anew, committed under its id, and joined under none as its session had ended."""
+    a, b = settled(talk)
+    give(talk, [a, b], 4, {a: (0,), b: (1,)})
+    live(talk, [a], 6)
+    talk.close(b)
+    again = b.reconnected()
+    talk.commit_offsets(again, {1: 5})
+    again.member_id = ""
+    give(talk, [a, again], 5, {a: (0,), again: (1,)})
     live(talk, [a, again], 20)
     assert talk.rules() == []
 

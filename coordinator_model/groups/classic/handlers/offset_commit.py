@@ -21,7 +21,13 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
         if error in codes:
             exchange.error = error
             return group.refuse(exchange, error) if exchange.generation >= 0 else NOTHING
-    return _accepted(group, exchange) if NONE in codes else NOTHING
+    if NONE not in codes:
+        return NOTHING
+    member = group.members.get(exchange.member_id)
+    if member is not None and member.actor.connection not in group.connections:
+        member.actor = exchange.actor  # it went on, on another connection
+        group.changed = True
+    return _accepted(group, exchange)
 
 
 def on_transactional_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Event, ...]:  # noqa: ARG001
