@@ -136,6 +136,9 @@ def _went(group: GroupModel[Any], gone: Gone) -> _Way:
     if closed_us and gone.instance_id is not None and isinstance(group, ClassicGroupModel):
         words = f"was stopped or died at {clock(closed_us)}: its connection closed, and a static member sends no LeaveGroup"
         return _Way(words, _STOPPED_OR_DIED, is_orderly=False, since_us=went_us, known_us=gone.known_us)
+    if closed_us and _lives_on(group, gone, closed_us):
+        words = f"lost its connection at {clock(closed_us)} and has not joined again: another connection of its process is open"
+        return _Way(words, _NOT_BACK, is_orderly=False, since_us=went_us, known_us=gone.known_us)
     if closed_us:
         words = f"died at {clock(closed_us)}: its connection closed without a LeaveGroup"
         known_us = went_us if gone.instance_id is None else gone.known_us  # a static one is expected back until its session ends
@@ -147,6 +150,14 @@ def _went(group: GroupModel[Any], gone: Gone) -> _Way:
         words = f"froze or was cut off at {went}{unpolled}: its connection is open, and nothing comes from it"
         return _Way(words, action, is_orderly=False, since_us=went_us, known_us=gone.known_us)
     return _Way(f"fell silent at {went} without leaving", _DIED, is_orderly=False, since_us=went_us, known_us=gone.known_us)
+
+
+def _lives_on(group: GroupModel[Any], gone: Gone, closed_us: int) -> bool:
+    """Return True if a connection that the client had before is open still. Behind one name and host may be other members."""
+    client = gone.actor.named
+    if any(member.actor.named == client and member.id != gone.member_id for member in group.present_members()):
+        return False
+    return any(0 < line.last_response_us <= closed_us and line.actor.named == client for line in group.connections.values())
 
 
 def _missing_topic(group: GroupModel[Any], gone: Gone) -> str | None:

@@ -64,6 +64,25 @@ def test_T_13_warns_of_a_member_that_was_killed_and_not_replaced(talk: Conversat
     assert "exit code" in finding.action
 
 
+@pytest.mark.parametrize("namesake", [False, True], ids=["alone", "beside a namesake"])
+def test_T_13_says_of_one_whose_other_connection_is_open_that_its_process_lives(talk: Conversation, *, namesake: bool) -> None:
+    a, b, c = three(talk)
+    first = Client(talk, "b" if namesake else "c")
+    talk.open(first)
+    talk.find_coordinator(first)
+    lost, others = (b, [a, c]) if namesake else (c, [a, b])
+    if namesake:
+        c.name = "b"
+    talk.close(lost)
+    dies(talk, others)
+    live(talk, others, 20)
+    [finding] = missing(talk)
+    assert (finding.severity, finding.member_id) == (Severity.WARNING, lost.member_id)
+    assert ("died at " in finding.summary) == namesake
+    assert ("has not joined again: another connection of its process is open" in finding.summary) == (not namesake)
+    assert ("Read in the log of that process why it does not join again" in finding.action) == (not namesake)
+
+
 def test_T_13_does_not_say_that_a_static_member_died_which_may_have_been_stopped(talk: Conversation) -> None:
     a, b, c = three(talk, static="c")
     talk.close(c)
