@@ -21,7 +21,7 @@ from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import ClientInfo, Member
 from coordinator_model.groups.requests import NO_TOPICS
-from coordinator_model.rules.base import Breach, Due, Matter, about_one, captured, the_client, timer_rule, who
+from coordinator_model.rules.base import Breach, Due, Matter, about_one, captured, severity_of_absence, the_client, timer_rule, who
 from coordinator_model.wire import error_name
 from coordinator_model.wire.constants import NOT_COORDINATOR, UNSTABLE_OFFSET_COMMIT
 from coordinator_model.wording import begin, clock, cost_so_far, counted, seconds, some
@@ -37,11 +37,6 @@ _REPEATS_TRIED: Final = 2  #: of a pattern: with more, a match may take Python m
 _REPEATED_GROUP: Final = re.compile(r"\)[*+?{]")
 
 Group = ClassicGroup | EpochGroupData
-
-
-def _of_cost(group: Group) -> Severity:
-    """Return how severe it is that a client does not get in: an error where nobody else consumes."""
-    return WARNING if any(group.present_members()) else ERROR
 
 
 # ---------------------------------------------------------------------------------------------------- its coordinator
@@ -85,7 +80,7 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
                 actor=client.actor,
             )
 
-        yield Due(last_us, subject, _of_cost(group), describe, last_us + 2 * RUN_US)
+        yield Due(last_us, subject, severity_of_absence(group), describe, last_us + 2 * RUN_US)
 
 
 def _looks_in_vain(client: Arrival, patience_us: int) -> bool:

@@ -15,7 +15,8 @@ from enum import IntEnum, auto
 from types import UnionType
 from typing import Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
+from coordinator_model.finding import ERROR, WARNING, Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
+from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import AnyMember, ClientInfo, Member
 from coordinator_model.wire import CONNECT
 from coordinator_model.wording import a_or_an, begin, clock, since
@@ -153,6 +154,11 @@ class Rule:
             action=self.action,
             evidence=evidence,
         )
+
+
+def severity_of_absence(group: Group[Any]) -> Severity:
+    """Return how severe it is that a client does not get in: an error where nobody else consumes."""
+    return WARNING if any(group.present_members()) else ERROR
 
 
 class HeldFinding(Protocol):

@@ -19,7 +19,7 @@ from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.evidence import client_text
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Removed
-from coordinator_model.rules.base import Breach, Due, Matter, the_client, timer_rule, who, whom
+from coordinator_model.rules.base import Breach, Due, Matter, severity_of_absence, the_client, timer_rule, who, whom
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import (
     FENCED_MEMBER_EPOCH,
@@ -94,9 +94,9 @@ def M_14(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     """A client cannot become a member. Its process may look healthy, and reads nothing.
 
     Condition: A client's requests to join, or to learn its coordinator, were refused at least three times over 3 s, with one error
-        and none accepted between (error; a warning for GROUP_MAX_SIZE_REACHED, UNRELEASED_INSTANCE_ID and FENCED_MEMBER_EPOCH,
-        which end by themselves); or once, and it was not let in for 10 s (warning). UNSUPPORTED_VERSION of a share or Streams group's
-        heartbeat counts at once: the cluster does not offer that type of group (error where the group has no member).
+        and none accepted between (an error where the group has no member, but for GROUP_MAX_SIZE_REACHED, UNRELEASED_INSTANCE_ID
+        and FENCED_MEMBER_EPOCH, which end by themselves); or once, and it was not let in for 10 s. UNSUPPORTED_VERSION of a share
+        or Streams group's heartbeat counts at once: the cluster does not offer that type of group (an error likewise).
         UNRELEASED_INSTANCE_ID counts after 3 s where the connection of the holder has ended or it sent nothing for two heartbeat
         intervals, 10 s after the holder ceased to be a member, and 10 s after a single refusal beside a holder that lives (an error
         if it is refused again after the longest session). A client is known again by its instance id, or by client id and host; the
@@ -170,9 +170,9 @@ def _due(
     if refused.error == UNRELEASED_INSTANCE_ID and isinstance(group, EpochGroupData) and holder is not None:
         return _due_by_holder(group, client, refused, holder)
     if refused.error == UNSUPPORTED_VERSION and refused.api_key in _ONLY_ONE:
-        return refused.last_us, WARNING if any(group.present_members()) else ERROR  # no such client is let in before somebody acts
+        return refused.last_us, severity_of_absence(group)  # no such client is let in before somebody acts
     if refused.times >= _REPEATED and refused.last_us - refused.first_us >= _LASTS_US:
-        return refused.last_us, WARNING if refused.error in _ENDS_BY_ITSELF else ERROR
+        return refused.last_us, WARNING if refused.error in _ENDS_BY_ITSELF else severity_of_absence(group)
     return refused.first_us + _PATIENCE_US, WARNING
 
 
