@@ -155,10 +155,12 @@ class Epochs(Conversation):
                 self.beats(client)
             self.wait(5_000)
 
-    def commits(self, client: Client, error: int = 0, *, epoch: int | None = None, version: int = 9, number: int = 0) -> None:
+    def commits(
+        self, client: Client, error: int = 0, *, epoch: int | None = None, version: int = 9, number: int = 0, offset: int = 5
+    ) -> None:
         """Of topic ``foo``, by its id from version 10 on."""
         self.wait(20)
-        partition = wire.OffsetCommitRequestPartition(partition_index=number, committed_offset=5)
+        partition = wire.OffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
         topic = {"topic_id": TOPICS["foo"]} if version >= 10 else {"name": "foo"}
         request = wire.OffsetCommitRequest(
             group_id=self.group,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
 from coordinator_model.wording import clock
 from tests.coordinator_model.classic import live
@@ -246,6 +247,46 @@ def test_T_13_is_info_if_members_left_by_themselves(talk: Conversation, *, shows
     [finding] = missing(talk)
     assert (finding.severity, finding.blame) == (Severity.INFO, Blame.OPERATOR)
     assert "left by itself at " in finding.summary
+
+
+def test_T_13_is_info_of_a_member_that_somebody_else_removed(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    operator = talk.client("admin")
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=c.member_id)
+    outcome = wire.LeaveGroupResponseMemberResponse(member_id=c.member_id)
+    talk.call(operator, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(members=(outcome,)))
+    removed_us = talk.now_us
+    talk.round([a, b], 4)
+    live(talk, [a, b], 62)
+    [finding] = missing(talk)
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.INFO, Blame.OPERATOR, c.member_id)
+    assert f"was removed by somebody else at {clock(removed_us)}" in finding.summary
+    assert finding.action == "Ask who removed it. Its process goes on only if it joins again."
+
+
+def test_T_13_is_info_of_kafka_streams_that_closed_without_leaving(talk: Conversation) -> None:
+    talk.protocol = "stream"
+    a, b, c = three(talk)
+    talk.close(c)
+    closed_us = talk.now_us
+    dies(talk, [a, b])
+    live(talk, [a, b], 62)
+    [finding] = missing(talk)
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.INFO, Blame.OPERATOR, c.member_id)
+    assert f"closed at {clock(closed_us)} without leaving, as Kafka Streams does" in finding.summary
+
+
+def test_T_13_warns_of_a_member_that_was_refused_and_has_not_joined_again(talk: Conversation) -> None:
+    a, b, c = three(talk)
+    talk.leave(c, 25)
+    talk.heartbeat(c, 25)
+    refused_us = talk.now_us
+    talk.round([a, b], 4)
+    live(talk, [a, b], 62)
+    [finding] = missing(talk)
+    assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, c.member_id)
+    assert f"was refused at {clock(refused_us)} and has not joined again" in finding.summary
+    assert finding.action == "Read in the log of that process why it does not join again, and restart it."
 
 
 def test_T_13_is_resolved_when_another_takes_the_place(talk: Conversation) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.loops import told_to_rejoin
 from tests.coordinator_model.rules.offsets import assign, give
 
@@ -73,6 +76,28 @@ def test_O_15_warns_of_a_member_that_moves_nothing_beside_others_and_is_over_whe
     assert "t-0 at 115, t-1 at 130. 2 others of the same topic go on." in finding.summary
     works(talk, offsets, 30, {0: 1, 1: 1, 2: 1, 3: 1})
     assert talk.the("O-15").status is Status.RESOLVED
+
+
+@pytest.mark.parametrize(("version", "topic"), [(9, "foo"), (10, "fooAAAAAAAAAAAAAAAAAAA")], ids=["by name", "by id"])
+def test_O_15_warns_of_a_member_with_an_epoch_that_moves_nothing_beside_others(version: int, topic: str) -> None:
+    talk = Epochs()
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, 1, foo(0, 1))
+    talk.joins(b, 2)
+    talk.beats(a, 1, foo(0))
+    talk.beats(a, 2, owned=foo(0))
+    talk.beats(b, 2, foo(1))
+    for second in range(120):
+        for client, number in ((a, 0), (b, 1))[second >= 15 :]:
+            talk.commits(client, version=version, number=number, offset=100 + second)
+        if second % 5 == 0:
+            talk.beats(a)
+            talk.beats(b)
+        talk.wait(1_000)
+    [finding] = findings_of(talk, "O-15")
+    assert (finding.severity, finding.certainty, finding.member_id) == (Severity.WARNING, Certainty.HEURISTIC, a.member_id)
+    assert f"60.0 s: {topic}-0 at 114. 1 other of the same topic goes on." in finding.summary
+    assert {one.rule for one in talk.findings} == {"O-15"}
 
 
 def test_O_15_is_a_note_if_the_member_moves_others_of_its_partitions(talk: Conversation) -> None:
