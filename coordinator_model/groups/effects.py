@@ -5,6 +5,7 @@ A request takes effect between its own capture and that of its answer. Frames do
 * while it is open: a coordinator refuses at once, from what it has not written yet, and tells of a success once that is replicated. Who is
   removed or replaced may know it before the answer that says so;
 * if its answer was not captured, or its connection ended before: the request may still be on its way to the coordinator;
+* if frames are missing, its own may be among them;
 * if it was answered COORDINATOR_NOT_AVAILABLE: so brokers since 4.0 answer a write that is not replicated in time. It stays in the log, and
   counts for every later request. NOT_COORDINATOR, of a broker that was the coordinator, is the same where it unloads the group;
 * in which order two requests did that overlap, both answered with success.
@@ -39,7 +40,8 @@ class Does(StrEnum):
     LEAVES = "leaves"  #: the members that it names are none any more, or are away
     GOES_ON = "goes on"  #: its sender gets another epoch or other partitions, or gives some up
     CONVERTS = "converts"  #: the group may become one of another type, even if it does not stay one
-    ANYTHING = "anything"  #: of effects that were too many to keep
+    LOADS = "loads"  #: the coordinator loads the group: sessions begin anew, and what was written last may be lost
+    ANYTHING = "anything"  #: in a hole of the capture, and of effects that were too many to keep
 
 
 class PendingEffect(NamedTuple):
@@ -56,7 +58,7 @@ class PendingEffect(NamedTuple):
         """Return True if the member may be one no longer, or be away."""
         if self.does is Does.LEAVES:
             return self.member_id == member.id or (not self.member_id and self.instance_id == member.instance_id is not None)
-        return self.member_id != member.id and self.may_take(member.instance_id)
+        return self.does is Does.LOADS or (self.member_id != member.id and self.may_take(member.instance_id))
 
     def may_admit(self, member_id: str) -> bool:
         """Return True if there may be a member of this id now."""
@@ -76,6 +78,8 @@ class PendingEffects(Stored):
 
     known: tuple[PendingEffect, ...] = ()
     moved_us: int = 0  #: when the coordinator of now was first seen to act
+    loaded_us: int = 0  #: when one last loaded the group, as far as frames show
+    hole_us: int = 0  #: until when frames of the group were missing; before its first one all are
     unanswered: bool = False  #: the answer to a later request will show that one without an answer has acted by then
 
     def note(self, exchange: Exchange, until_us: int, *, lost_us: int = 0) -> None:
@@ -123,12 +127,15 @@ class PendingEffects(Stored):
         """Return True if a request that has no answer to wait for may have taken effect since then."""
         return any(one.until_us >= since_us for one in self.known)
 
-    def possible(self, exchange: Exchange, open_: Iterable[Exchange], since_us: int) -> Iterator[PendingEffect]:
+    def possible(self, exchange: Exchange, open_: Iterable[Exchange], since_us: int, skew_us: int) -> Iterator[PendingEffect]:
         """Yield what may have happened since a time, while the coordinator acted on an exchange or before.
 
         :param open_: the requests that are open, whether this one is among them or not.
         """
-        yield from self.since(since_us, (other for other in open_ if other.key != exchange.key))
+        yield from self.since(since_us - skew_us, (other for other in open_ if other.key != exchange.key))
+        for does, until_us in ((Does.LOADS, self.loaded_us + skew_us), (Does.ANYTHING, self.hole_us)):
+            if until_us >= max(since_us, skew_us + 1):
+                yield PendingEffect(does, "", None, 0, until_us)
 
     def since(self, since_us: int, open_: Iterable[Exchange]) -> Iterator[PendingEffect]:
         """Yield what may have happened since a time, open requests included."""

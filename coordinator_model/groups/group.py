@@ -178,7 +178,7 @@ class Group(_Attached[M], Stored, Generic[M], dict=True, eq=False):
 
     def possible(self, exchange: Exchange, since_us: int) -> Iterator[PendingEffect]:
         """Yield what other requests may have done since a time, as far as an answer to this one can depend on it."""
-        return self.effects.possible(exchange, self.open.values(), since_us - self.clock_skew_us)
+        return self.effects.possible(exchange, self.open.values(), since_us, self.clock_skew_us)
 
     def lost(self, exchange: Exchange, at_us: int) -> None:
         """Note that no answer to a request will be captured. It did not act any more once another broker was the coordinator."""

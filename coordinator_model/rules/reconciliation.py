@@ -178,7 +178,7 @@ def R_14(group: EpochGroupData) -> Iterator[Due]:
                 free_until_us(waiting.get(member.actor.connection)),
             )
         overdue_us = removal_overdue_us(group, member)
-        if overdue_us is not None and member.accepted_asked_us > overdue_us and not member.reloaded:
+        if overdue_us is not None and member.accepted_asked_us > overdue_us:
             yield Due(
                 member.accepted_us,
                 member.id,

@@ -103,7 +103,7 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
 
 
 def _epochs(group: EpochGroupData, exchange: Exchange, member: EpochMember | None) -> frozenset[Epoch]:
-    is_known = member is not None and member.classic and member.epoch_us > 0 and not member.reloaded
+    is_known = member is not None and member.classic and member.epoch_us > 0 and not group.may_be_reloaded(member)
     if member is None or not is_known or member.epoch is None or may_be_moved(group, exchange, member):
         return frozenset(Epoch)
     if exchange.generation == member.epoch:
@@ -116,7 +116,6 @@ def _surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember
     return (
         member.synced_us > member.epoch_us > 0
         and not member.rejoin_frames
-        and not member.reloaded
         and member.epoch is not None
         and member.accepted_us < exchange.inv_us
         and exchange.res_us < member.accepted_asked_us + surely_us(group, member)

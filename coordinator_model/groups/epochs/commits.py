@@ -183,7 +183,7 @@ def _settled(group: EpochGroupData, exchange: Exchange, member: EpochMember, fac
     return (
         facts.settled
         and is_coordinator(group, exchange.broker)
-        and not member.reloaded
+        and not group.may_be_reloaded(member)
         and member.present
         and facts.epoch is not None
         and facts.epoch == member.epoch

@@ -68,7 +68,6 @@ class EpochGroupData(Watched):
     state: str = "Unknown"  #: in the coordinator's own words, as far as frames show it
     deleted_us: int = 0  #: when an administrator deleted it, unless it has begun again since
     rebalances: EpochRebalances = field(default_factory=EpochRebalances)
-    followed_us: int = 0  #: since when all of its frames were captured, or since it was first seen
     unseen: Unseen | None = None  #: members that a description lists
 
     @property
@@ -145,6 +144,10 @@ class EpochGroupData(Watched):
         """The group's epoch, by the name that other types of groups have for it."""
         return self.epoch
 
+    def may_be_reloaded(self, member: EpochMember) -> bool:
+        """Return True if the coordinator may have loaded the group since it last told the member its epoch: that may be lost."""
+        return member.epoch_us < self.effects.loaded_us + self.clock_skew_us
+
     def may_have_raised(self, cause: str, member_id: str) -> None:
         """Note what can raise the group's epoch."""
         if len(self.recent) < CAUSES_KEPT:
@@ -170,7 +173,6 @@ class EpochGroupData(Watched):
                 self.counters.evictions[self.cluster, _EVICTIONS[why]] += 1
         if self.forget_some():
             self.born_us = 0  # its id may come back, and was not forgotten by the coordinator
-            self.followed_us = at_us
 
     def accepted(self, exchange: Exchange) -> None:
         before = self.broker
@@ -189,8 +191,8 @@ class EpochGroupData(Watched):
         self.arrivals.on_gap()
         self.claims = {}  # all sessions begin anew, that of an instance id's dead holder too
         self.born_us = 0
+        self.effects.loaded_us = at_us
         for member in self.members.values():
-            member.reloaded = True
             member.gone = False
             if member.ever is not None:
                 member.ever = dict.fromkeys(member.ever, 0)  # an older release does not write since when each is assigned
@@ -212,8 +214,6 @@ class EpochGroupData(Watched):
         self.claims = {}
         self.status_streaks = {}
         self.mixed_since_us = 0
-        for member in self.members.values():
-            member.gone = False
 
     def on_gap(self, at_us: int, because: str) -> None:
         """Go back to learning: frames are missing, so epochs and assignments may have changed unseen."""
@@ -221,7 +221,7 @@ class EpochGroupData(Watched):
         self.usual.on_gap(at_us)
         self.committed_offsets.on_gap(self)
         self.learning_because = because
-        self.followed_us, self.epoch_us, self.unseen = at_us, 0, None
+        self.effects.hole_us, self.epoch_us, self.unseen = at_us, 0, None
         self.coordinator_changes.on_gap(self)
         self.addresses = CoordinatorAddresses()
         self.born_us = 0
@@ -238,7 +238,6 @@ class EpochGroupData(Watched):
         self.storm_causes = {}
         for member in self.members.values():
             member.forget()
-            member.gone = False
         for waiting in self.open.values():
             waiting.gap_free = False
         self.note_state(at_us)

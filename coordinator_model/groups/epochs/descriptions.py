@@ -21,7 +21,7 @@ def on_response(group: EpochGroupData, exchange: Exchange, body: Any) -> None:
     described = next((one for one in body.groups if one.group_id == group.name and not one.error_code), None)
     longest_ms = group.longest_session_ms()
     session_us = 1_000 * longest_ms + group.settings.slack_us(longest_ms) + group.clock_skew_us
-    if described is None or exchange.inv_us - session_us < max(group.covered_since_us, group.followed_us):
+    if described is None or exchange.inv_us - session_us < max(group.covered_since_us, group.effects.hole_us):
         return
     unseen = tuple(
         (member.member_id, f"{member.client_id} at {member.client_host.lstrip('/')}")

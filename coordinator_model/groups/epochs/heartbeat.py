@@ -158,7 +158,7 @@ def is_unchanged_response(group: EpochGroupData, exchange: Exchange, member: Epo
         and not body.error_code
         and body.member_epoch == member.epoch
         and is_keep_alive(exchange, member)
-        and not (member.pending or member.statuses or member.refusals or member.reloaded)
+        and not (member.pending or member.statuses or member.refusals)
         and not (group.doubles or group.status_streaks or group.assignor_failures or group.coordinator_changes.watches_answers)
         and exchange.actor == member.actor
         and (body.heartbeat_interval_ms == member.interval_ms or not body.heartbeat_interval_ms)
@@ -204,7 +204,6 @@ def _note_success(group: EpochGroupData, exchange: Exchange, member: EpochMember
     group.assignor_failures = 0
     member.actor = exchange.actor
     member.interval_ms = body.heartbeat_interval_ms or member.interval_ms
-    member.reloaded = False
     member.refusals = None
     waits = _waits(group, member)
     if waits != bool(member.empty_since_us):
@@ -314,7 +313,6 @@ def _joined(
         member.joins = (exchange.res_us,)
     member.removed, member.gone, member.classic = None, False, False
     member.commit_refusals = None
-    member.reloaded = False
     member.joined_epoch = epoch if new else None
     member.previous = None
     reconciliation.joins(exchange, member, None if overlapped or not exchange.gap_free else assignment)
@@ -342,7 +340,7 @@ def _stayed(
         events.append(EpochShrank(exchange, member, epoch, asked))
     elif (
         not overlapped
-        and not member.reloaded
+        and not group.may_be_reloaded(member)
         and member.epoch is not None
         and epoch < member.epoch
         and member.epoch_us < exchange.inv_us

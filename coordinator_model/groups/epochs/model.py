@@ -65,7 +65,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
     def on_request(self, exchange: Exchange, member: EpochMember | None, body: Any) -> tuple[Event, ...]:
         api_key = exchange.api_key
         events = NOTHING
-        self.followed_us = self.followed_us or exchange.inv_us
+        self.effects.hole_us = self.effects.hole_us or exchange.inv_us - 1
         if api_key == self.traits.api_key:
             events = heartbeat.on_request(self, exchange, member)
         elif api_key in COMMITS:

@@ -69,7 +69,7 @@ def never_joined(group: EpochGroupData, exchange: Exchange, member: EpochMember 
     settled = group.born_us and exchange.inv_us > group.born_us + _LONGEST_SESSION_US
     if member is not None or not settled or not exchange.member_id or not exchange.gap_free:
         return False
-    return not any(effect.may_admit(exchange.member_id) for effect in group.possible(exchange, 0))
+    return not any(effect.may_admit(exchange.member_id) for effect in group.possible(exchange, group.born_us))
 
 
 def of_heartbeat(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> Possible:
@@ -81,7 +81,7 @@ def of_heartbeat(group: EpochGroupData, exchange: Exchange, member: EpochMember 
     assert isinstance(facts, HeartbeatFacts)
     return Possible(
         _senders(group, exchange, member, overlapped=overlapped),
-        _epochs(exchange, member, overlapped=overlapped),
+        _epochs(group, exchange, member, overlapped=overlapped),
         _conditions(facts, member, overlapped=overlapped),
         exchange.api_version,
         group.release_of(exchange.broker),
@@ -98,7 +98,7 @@ def of_commit(group: EpochGroupData, exchange: Exchange, member: EpochMember | N
     stays = any(surely_stays(group, exchange, other) and other.accepted_us < exchange.inv_us for other in group.present_members())
     return Possible(
         _senders(group, exchange, member, overlapped=overlapped),
-        _epochs(exchange, member, overlapped=overlapped),
+        _epochs(group, exchange, member, overlapped=overlapped),
         _NOTHING_HOLDS if stays else (frozenset(), frozenset({Condition.EMPTY})),
         exchange.api_version if exchange.api_key == OFFSET_COMMIT else MEMBER_EPOCH_SINCE,
         group.release_of(exchange.broker),
@@ -120,7 +120,7 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
         return ANY_SENDER
     if is_gone(group, exchange, member):
         return frozenset({Sender.OUTSIDER}) | others
-    if member.removed == Removed.AWAY and group.followed_us < member.removed_us < exchange.inv_us:
+    if member.removed == Removed.AWAY and _stays_removed(group, exchange, member):
         comes_back = exchange.generation == JOIN_EPOCH and _is_released(group, exchange)
         return frozenset({Sender.AWAY, Sender.OUTSIDER}) | (_NO_SENDER if comes_back else OF_ANOTHER)
     if not member.present:
@@ -139,9 +139,12 @@ def _senders(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
 
 def is_gone(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
     """Return True if a response had shown that the member is none, and no join can have admitted it since."""
-    if not member.gone or member.removed_us >= exchange.inv_us:
-        return False
-    return not any(effect.may_admit(member.id) for effect in group.possible(exchange, member.removed_us))
+    return member.gone and _stays_removed(group, exchange, member)
+
+
+def _stays_removed(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> bool:
+    admits = (effect.may_admit(member.id) for effect in group.possible(exchange, member.removed_us))
+    return member.removed_us < exchange.inv_us and not any(admits)
 
 
 def _own_senders(exchange: Exchange, member: EpochMember) -> frozenset[Sender]:
@@ -171,7 +174,7 @@ def _is_released(group: EpochGroupData, exchange: Exchange) -> bool:
     return (
         holder is not None
         and (holder.removed == Removed.AWAY or holder.classic)
-        and group.followed_us < _shown_us(holder) < exchange.inv_us
+        and _shown_us(holder) < exchange.inv_us
         and exchange.gap_free
         and not _may_be_taken(group, exchange, _shown_us(holder))
     )
@@ -183,10 +186,7 @@ def _is_free(group: EpochGroupData, exchange: Exchange) -> bool:
         return False
     holders = [known for known in group.members.values() if known.instance_id == exchange.instance_id]
     return bool(holders) and all(
-        known.gone
-        and known.removed in _GAVE_IT_BACK
-        and group.followed_us < known.removed_us < exchange.inv_us
-        and not _may_be_taken(group, exchange, known.removed_us)
+        is_gone(group, exchange, known) and known.removed in _GAVE_IT_BACK and not _may_be_taken(group, exchange, known.removed_us)
         for known in holders
     )
 
@@ -219,7 +219,6 @@ def surely_stays(group: EpochGroupData, exchange: Exchange, member: EpochMember)
         and exchange.res_us < watched_us
         and not member.pending
         and member.ever is not None  # else it may have been asked to give something up unseen
-        and not member.reloaded
         and member.epoch is not None
         and not any(effect.may_end(member) for effect in group.possible(exchange, member.accepted_asked_us))
     )
@@ -239,21 +238,19 @@ def _surely_holds(group: EpochGroupData, exchange: Exchange, member: EpochMember
     return (
         member.instance_id == exchange.instance_id
         and not member.classic
-        and group.followed_us <= member.accepted_asked_us  # else it may have been taken unseen
         and group.instances.get(exchange.instance_id or "") == member.id
-        and not _may_be_taken(group, exchange, member.accepted_asked_us)
+        and not any(effect.may_end(member) for effect in group.possible(exchange, member.accepted_asked_us))
         and exchange.res_us < stays_us
-        and not member.reloaded
         and member.epoch is not None
     )
 
 
-def _epochs(exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> frozenset[Epoch]:
+def _epochs(group: EpochGroupData, exchange: Exchange, member: EpochMember | None, *, overlapped: bool) -> frozenset[Epoch]:
     asked = exchange.generation
     if asked <= JOIN_EPOCH:
         return frozenset({_BY_EPOCH.get(asked, Epoch.LOWER)})
     known = None if member is None or overlapped or not exchange.gap_free else member.epoch
-    if member is not None and member.reloaded and exchange.error == NONE:
+    if member is not None and group.may_be_reloaded(member) and exchange.error == NONE:
         return _ANY_EPOCH  # what the coordinator before it wrote last may be lost
     if known is None or member is None or member.epoch_us >= exchange.inv_us:
         return _ANY_EPOCH
@@ -313,7 +310,7 @@ def unlawful(group: EpochGroupData, exchange: Exchange, member: EpochMember | No
     if member is None:
         return (Unlawful(exchange, kind, None, None, False, None),)
     proof = member.removed_frame if kind == GONE else member.epoch_frame
-    return (Unlawful(exchange, kind, member.epoch, member.removed, member.reloaded, proof),)
+    return (Unlawful(exchange, kind, member.epoch, member.removed, group.may_be_reloaded(member), proof),)
 
 
 def is_keep_alive(exchange: Exchange, member: EpochMember) -> bool:

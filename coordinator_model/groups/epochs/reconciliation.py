@@ -177,7 +177,6 @@ def deliver(group: EpochGroupData, exchange: Exchange, member: EpochMember, epoc
         member.epoch_frame = epoch_response_evidence(exchange, epoch)
         group.changed = True
     member.epoch_us = exchange.res_us
-    member.reloaded = False
     if group.epoch is not None and epoch <= group.epoch:
         group.epoch_us = group.epoch_us or exchange.res_us
         return NOTHING

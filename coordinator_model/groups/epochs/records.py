@@ -63,7 +63,6 @@ class EpochMember(AnyMember, Stored):
     epoch: int | None = None  #: last delivered; None if that is not known
     previous: int | None = None  #: the different one delivered before
     epoch_frame: Evidence | None = None
-    reloaded: bool = False  #: the coordinator moved since ``epoch`` was delivered
     joined_epoch: int | None = None  #: that its join returned, if no member had that id before
     granted_us: int = 0  #: response time of the newest addition to it
     granted_frame: Evidence | None = None

@@ -39,7 +39,7 @@ def note_pause(group: EpochGroupData, exchange: Exchange, member: EpochMember) -
         and member.disconnected_us < member.accepted_us
         and exchange.generation > JOIN_EPOCH
         and exchange.gap_free
-        and not (member.reloaded or member.classic or member.removed)
+        and not (member.classic or member.removed)
     ):
         group.session_bounds = group.session_bounds.outlasted(exchange.inv_us - member.accepted_us)
 
@@ -47,14 +47,14 @@ def note_pause(group: EpochGroupData, exchange: Exchange, member: EpochMember) -
 def note_end(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:
     """Note that a member, just refused as none, had sent nothing for a session. Its removal is noted afterwards."""
     silence_us = exchange.res_us - member.accepted_asked_us
-    sent_nothing = not (member.pending or member.reloaded or member.classic or member.removed)
+    sent_nothing = not (member.pending or member.classic or member.removed)
     if _seen_since(group, member.accepted_asked_us) and sent_nothing and silence_us >= group.shortest_session_ms(member) * 1_000:
         _learn(group, silence_us)
 
 
 def _seen_since(group: EpochGroupData, at_us: int) -> bool:
-    """Return True if a member was accepted at this time, and all frames of the group since were captured."""
-    return at_us >= max(group.covered_since_us, group.followed_us) and at_us > 0
+    """Return True if a member was accepted at this time, and since then all frames were captured and no session began anew."""
+    return at_us >= max(1, group.covered_since_us, group.effects.hole_us, group.effects.loaded_us)
 
 
 def ended_by_grant(group: EpochGroupData, exchange: Exchange) -> tuple[Event, ...]:
