@@ -93,8 +93,6 @@ class Admissions:
         known = key in self._groups
         old, open_findings = self._groups.opened(key)
         if known:
-            for held in [one for one in open_findings.open.values() if not one.published]:
-                open_findings.withdraw(held)
             yield from self._rules.resolve_as_converted(old, open_findings, record.at_us)
         new = self._groups.replace(key, kind)
         events = carry_over(old, new, record.at_us, member_id, _success(record))

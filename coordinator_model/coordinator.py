@@ -186,7 +186,7 @@ class Coordinator:
             group, open_findings = self.groups.opened(key)
             for held in [known for known in open_findings.open.values() if not known.published]:
                 open_findings.withdraw(held)
-            found.extend(self._rules.resolve_all(group, open_findings, self.now_us))
+            found.extend(self._rules.resolve_all(open_findings, self.now_us))
             group.on_gap(self.now_us, f"the mirror topic has {partitions} partitions, where it had {before}")
         summary = (
             f"The mirror topic {self.topic} has {partitions} partitions, where it had {before}: "
@@ -206,18 +206,18 @@ class Coordinator:
     def conclude(self) -> list[Finding]:
         """Return what is still to be published when no record follows: how often each open finding occurred. Events may follow, too."""
         self._group_events.conclude()
-        found = list(self._own.open_findings.count_out(CATALOGUE, ""))
+        found = list(self._own.open_findings.count_out(CATALOGUE))
         for key in self.groups:
-            group, open_findings = self.groups.opened(key)
-            found.extend(open_findings.count_out(CATALOGUE, group.kind))
+            _, open_findings = self.groups.opened(key)
+            found.extend(open_findings.count_out(CATALOGUE))
         return found
 
     def standing(self) -> list[Finding]:
         """Return the published findings that are open, and let :meth:`changed_groups` return all groups: for readers that have neither."""
-        found = list(self._own.open_findings.standing(CATALOGUE, ""))
+        found = list(self._own.open_findings.standing(CATALOGUE))
         for key in self.groups:
-            group, open_findings = self.groups.opened(key)
-            found.extend(open_findings.standing(CATALOGUE, group.kind))
+            _, open_findings = self.groups.opened(key)
+            found.extend(open_findings.standing(CATALOGUE))
             self.groups.unshown[key] = None
         return found
 
@@ -451,7 +451,7 @@ class Coordinator:
         if shown:
             self.groups.unshown[key] = None
         if not self.groups.checked(key, self.now_us, next_us):
-            found.extend(self._rules.resolve_all(group, open_findings, self.now_us))
+            found.extend(self._rules.resolve_all(open_findings, self.now_us))
             self.groups.drop(key)
 
 

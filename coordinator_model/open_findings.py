@@ -45,6 +45,7 @@ class OpenFinding(Stored):
     came_again: bool = False  #: within the pace of its rule
     ended_us: int = 0  #: since when what it reports is over, 0 while it is not
     resolved: bool = False
+    group_type: str = ""  #: of the group as it was when this was found
 
 
 @dataclass(slots=True)
@@ -89,9 +90,10 @@ class OpenFindings:
                 action=breach.action,
                 broker=breach.broker,
                 came_again=before is not None,
+                group_type=group_type,
             )
             if known.publish_us <= at_us:
-                yield self._publish(rule, known, group_type)
+                yield self._publish(rule, known)
             return
         known.count += 1
         known.updated_us = at_us
@@ -102,8 +104,9 @@ class OpenFindings:
             known.member_id, known.instance_id, known.actor = breach.member_id, breach.instance_id, breach.actor or NO_CLIENT
             known.evidence = _merge(known.evidence, breach.evidence)
             known.blame, known.action, known.broker = breach.blame or rule.blame, breach.action, breach.broker
+            known.group_type = group_type
         if known.published and (worse or known.count.bit_count() == 1):  # at each power of two, which bounds the updates of a flood
-            yield self._finding(rule, known, Status.UPDATE, group_type)
+            yield self._finding(rule, known, Status.UPDATE)
 
     def is_news(self, rule: Rule, due: Due) -> bool:
         """Return True if what fell due is not reported yet: its finding is not open, is less severe, or this is another occurrence.
@@ -113,9 +116,7 @@ class OpenFindings:
         known = self.open.get((rule.id, due.subject))
         return known is None or due.severity.rank > known.severity.rank or due.at_us > known.updated_us
 
-    def settle(
-        self, rules: dict[str, Rule], now_us: int, quiet_us: int, over: Iterable[tuple[str, str]], group_type: str
-    ) -> Iterator[Finding]:
+    def settle(self, rules: dict[str, Rule], now_us: int, quiet_us: int, over: Iterable[tuple[str, str]]) -> Iterator[Finding]:
         """Publish findings held long enough; resolve those in ``over`` and those that have not recurred for ``quiet_us``."""
         finished = set(over)
         for key, known in list(self.over.items()):
@@ -126,26 +127,26 @@ class OpenFindings:
             quiet = not isinstance(rule, TimerRule) and now_us >= known.updated_us + rule.quiet_times * quiet_us
             is_over = key in finished or quiet
             if not known.published and known.publish_us <= now_us and not is_over:
-                yield self._publish(rule, known, group_type)
+                yield self._publish(rule, known)
             if is_over:
                 del self.open[key]
                 known.ended_us, known.resolved = known.ended_us or now_us, True
                 if _pace_us(rule):
                     self.over[key] = known
-                yield self._finding(rule, known, Status.RESOLVED, group_type, resolved_us=known.ended_us)
+                yield self._finding(rule, known, Status.RESOLVED, resolved_us=known.ended_us)
 
-    def count_out(self, rules: dict[str, Rule], group_type: str) -> Iterator[Finding]:
+    def count_out(self, rules: dict[str, Rule]) -> Iterator[Finding]:
         """Yield the findings that were counted further since they were last published. For the end of the records."""
         for known in self.open.values():
             if known.published and known.count.bit_count() > 1:
-                yield self._finding(rules[known.rule], known, Status.UPDATE, group_type)
+                yield self._finding(rules[known.rule], known, Status.UPDATE)
 
-    def standing(self, rules: dict[str, Rule], group_type: str) -> Iterator[Finding]:
+    def standing(self, rules: dict[str, Rule]) -> Iterator[Finding]:
         """Yield the findings that are published, as they are now."""
         for known in self.open.values():
             if known.published:
                 status = Status.OPEN if known.count == 1 else Status.UPDATE
-                yield self._finding(rules[known.rule], known, status, group_type)
+                yield self._finding(rules[known.rule], known, status)
 
     def held(self, now_us: int) -> list[OpenFinding]:
         """Return the findings that are about to be published."""
@@ -198,11 +199,11 @@ class OpenFindings:
                     return known
         return None
 
-    def _publish(self, rule: Rule, known: OpenFinding, group_type: str) -> Finding:
+    def _publish(self, rule: Rule, known: OpenFinding) -> Finding:
         known.published = True
-        return self._finding(rule, known, Status.UPDATE if known.came_again else Status.OPEN, group_type)
+        return self._finding(rule, known, Status.UPDATE if known.came_again else Status.OPEN)
 
-    def _finding(self, rule: Rule, known: OpenFinding, status: Status, group_type: str, resolved_us: int | None = None) -> Finding:
+    def _finding(self, rule: Rule, known: OpenFinding, status: Status, resolved_us: int | None = None) -> Finding:
         actor = known.actor
         summary, observed = begin(known.summary), begin(known.observed)
         return Finding(
@@ -216,7 +217,7 @@ class OpenFindings:
             status=status,
             cluster=self.cluster,
             group=self.group,
-            group_type=group_type,
+            group_type=known.group_type,
             incarnation=known.incarnation,
             generation=known.generation,
             member_id=known.member_id,

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_model import known_defects
 from coordinator_model.finding import INFO, WARNING, Evidence, Finding
 from coordinator_model.groups.arrivals import Stage
+from coordinator_model.groups.effects import Does
 from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.group import STEADY_US, GroupModel, may_explain
 from coordinator_model.groups.records import NO_CLIENT, AnyMember
@@ -88,7 +89,7 @@ class RuleEngine:
             for known in open_findings.open.values()
             if known.publish_us <= now_us and _is_over(group, open_findings, known, standing, now_us)
         ]
-        found.extend(open_findings.settle(CATALOGUE, now_us, self._quiet_us, over, group.kind))
+        found.extend(open_findings.settle(CATALOGUE, now_us, self._quiet_us, over))
         shown = group.changed or len(open_findings.open) != before
         if shown or before or open_findings.open:
             group.slow_changed = True  # a finding may have been published, though none came or went
@@ -101,14 +102,21 @@ class RuleEngine:
             coming.append(now_us + self._settings.metadata_age_us)  # new partitions of a topic are A-14's after as long as that
         return Checked(min([*coming, *([] if next_us is None else [next_us])], default=None), shown)
 
-    def resolve_all(self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
+    def resolve_all(self, open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
         """Resolve all open findings of a group."""
-        yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, list(open_findings.open), group.kind)
+        yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, list(open_findings.open))
 
     def resolve_as_converted(self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int) -> Iterator[Finding]:
-        """Resolve what was found in a group as the type that it was, but not what is about its conversions."""
-        over = [key for key in open_findings.open if not _is_about_conversions(CATALOGUE[key[0]])]
-        yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, over, group.kind)
+        """Resolve what was found in a group as the type that it was, but not what is about its conversions.
+
+        What is held back was true if it was found before that: it is published later, and is over then. Else it is dropped.
+        """
+        held = [known for known in open_findings.open.values() if not known.published]
+        for known in held:
+            if getattr(CATALOGUE[known.rule], "explained", None) or not _was_before_conversion(group, known):
+                open_findings.withdraw(known)
+        over = [key for key, known in open_findings.open.items() if known.published and not _is_about_conversions(CATALOGUE[key[0]])]
+        yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, over)
 
     def _check_timers(
         self, group: GroupModel[Any], open_findings: OpenFindings, now_us: int, found: list[Finding], coming: list[int]
@@ -206,12 +214,12 @@ class PartitionFindings:
                 found += self._report(V_11.id, breach, now_us)
         over = [key for key in self.open_findings.open if key[0] == V_11.id and key[1] not in breaches]
         if over:
-            found += self.open_findings.settle(CATALOGUE, now_us, self._quiet_us, over, "")
+            found += self.open_findings.settle(CATALOGUE, now_us, self._quiet_us, over)
         return found
 
     def settle(self, now_us: int) -> list[Finding]:
         """Resolve the findings that have not recurred for ``quiet_ms``."""
-        found = list(self.open_findings.settle(CATALOGUE, now_us, self._quiet_us, (), ""))
+        found = list(self.open_findings.settle(CATALOGUE, now_us, self._quiet_us, ()))
         self.due_us = self.open_findings.next_due_us(CATALOGUE, self._quiet_us)
         return found
 
@@ -235,6 +243,13 @@ def _is_about_conversions(rule: Rule) -> bool:
     return isinstance(rule, FrameRule) and Migrated in rule.checks
 
 
+def _was_before_conversion(group: GroupModel[Any], known: OpenFinding) -> bool:
+    """Return True if a finding arose before each request that can have converted the group, and such a request was seen."""
+    skew_us = group.clock_skew_us
+    converts = [one for one in group.effects.since(known.opened_us - skew_us, ()) if one.does is Does.CONVERTS]
+    return bool(converts) and all(one.since_us > known.opened_us + skew_us for one in converts)
+
+
 def _may_change(group: GroupModel[Any]) -> bool:
     """Return True if time may show anything of a group: not of one that all members have left, and nobody asks."""
     pace = group.committed_offsets.pace
@@ -249,6 +264,8 @@ def _is_over(
     group: GroupModel[Any], open_findings: OpenFindings, known: OpenFinding, standing: set[tuple[str, str]], now_us: int
 ) -> bool:
     rule = CATALOGUE[known.rule]
+    if known.group_type != group.kind and not _is_about_conversions(rule):
+        return known.published
     if isinstance(rule, FrameRule):
         return rule.over is not None and rule.over(group, known.subject)
     stands = (known.rule, known.subject) in standing

@@ -54,7 +54,7 @@ def carry_over(old: GroupModel[Any], new: GroupModel[Any], at_us: int, member_id
     :param frame: the response of ``at_us`` that shows the conversion.
     """
     new.incarnation, new.broker, new.last_record_us = old.incarnation, old.broker, old.last_record_us
-    new.addresses, new.settled = old.addresses, old.settled
+    new.addresses, new.settled, new.late_frames = old.addresses, old.settled, old.late_frames
     window_us = at_us - CONVERSION_WINDOW_US
     kept = (*[before for before in old.conversions if before > window_us][-_CONVERSIONS_KEPT:], at_us)
     watched = _was_watched(old)

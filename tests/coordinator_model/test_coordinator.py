@@ -596,6 +596,24 @@ def test_classic_members_are_known_on_after_the_group_was_converted_and_when_it_
     assert talk.rules() == ["P-12"]
 
 
+@pytest.mark.parametrize("found_first", [True, False])
+def test_what_was_found_before_a_join_that_converts_the_group_was_asked_is_told(talk: Conversation, *, found_first: bool) -> None:
+    """It is one of the type that the group was, and is over. Once the join is asked, the group may be of the other type already."""
+    leader, first = static_group(talk)
+    replace(talk, leader, "two")
+    talk.wait(1_000)
+    if found_first:
+        talk.heartbeat(first)
+    talk.wait(20)
+    asked = talk.ask(talk.client("new"), wire.ConsumerGroupHeartbeatRequest(group_id="g", member_id="new-1"))
+    if not found_first:
+        talk.heartbeat(first)
+    talk.answer(asked, wire.ConsumerGroupHeartbeatResponse(member_id="new-1", member_epoch=4))
+    talk.wait(20_000)
+    told = [(one.status, one.group_type) for one in talk.findings if one.rule == "S-03"]
+    assert told == [(Status.OPEN, "classic"), (Status.RESOLVED, "classic")] * found_first
+
+
 def test_a_late_answer_of_the_time_before_converts_no_group() -> None:
     talk = Conversation()
     a, b = settled(talk)
