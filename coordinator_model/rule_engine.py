@@ -115,7 +115,9 @@ class RuleEngine:
         for known in held:
             if getattr(CATALOGUE[known.rule], "explained", None) or not _was_before_conversion(group, known):
                 open_findings.withdraw(known)
-        over = [key for key, known in open_findings.open.items() if known.published and not _is_about_conversions(CATALOGUE[key[0]])]
+        over = [
+            key for key, known in open_findings.open.items() if known.published and not _is_about_conversions(CATALOGUE[key[0]])
+        ]
         yield from open_findings.settle(CATALOGUE, now_us, self._quiet_us, over)
 
     def _check_timers(
