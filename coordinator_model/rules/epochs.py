@@ -270,8 +270,9 @@ def E_18(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
 
     Condition: GROUP_MAX_SIZE_REACHED or UNKNOWN_MEMBER_ID to a member that was accepted less than a session before,
         UNRELEASED_INSTANCE_ID although the holder of that instance id had left, for a while or for good, or uses the classic
-        protocol, or FENCED_INSTANCE_ID to the holder itself, which was accepted less than a session before. Or UNKNOWN_MEMBER_ID to a
-        classic member of a consumer group that has its assignment, was not asked to rejoin, and was accepted less than a session before.
+        protocol, or FENCED_INSTANCE_ID to the holder itself, which was accepted less than a session before. Or UNKNOWN_MEMBER_ID or
+        FENCED_INSTANCE_ID to a classic member of a consumer group that has its assignment, was not asked to rejoin, and was accepted
+        less than a session before.
     Expected: A success.
     Action: Keep the frames (rebalance-monitor record) and the coordinator's log of that moment, and report them.
     False alarms: Before 4.4 a static member that returns to a full group, and a Streams member that joins a full group again,

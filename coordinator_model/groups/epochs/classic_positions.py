@@ -33,6 +33,7 @@ from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.protocol.epochs import Epoch, Sender
 from coordinator_model.groups.records import Exchange
 from coordinator_model.wire.constants import (
+    FENCED_INSTANCE_ID,
     HEARTBEAT,
     ILLEGAL_GENERATION,
     NONE,
@@ -43,7 +44,7 @@ from coordinator_model.wire.constants import (
 
 _APIS: Final = frozenset({HEARTBEAT, SYNC_GROUP})
 _OWN: Final = frozenset({Sender.MEMBER, Sender.STATIC})
-_KINDS: Final = {ILLEGAL_GENERATION: FENCED, UNKNOWN_MEMBER_ID: REFUSED}
+_KINDS: Final = {ILLEGAL_GENERATION: FENCED, UNKNOWN_MEMBER_ID: REFUSED, FENCED_INSTANCE_ID: REFUSED}
 _JUDGED: Final = _KINDS.keys() | {NONE, REBALANCE_IN_PROGRESS}
 
 

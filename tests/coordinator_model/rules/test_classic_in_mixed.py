@@ -73,6 +73,17 @@ def test_E_18_fires_when_a_healthy_classic_member_is_told_that_it_is_none(instan
     assert spoken(talk) == {"E-18"}
 
 
+@pytest.mark.parametrize("asks", ["heartbeat", "sync"])
+def test_E_18_fires_when_a_healthy_classic_member_is_told_that_another_has_its_instance_id(asks):
+    talk = Epochs()
+    _, old = mixed(talk, "one")
+    if asks == "sync":
+        talk.classic_sync(old, 82)
+    else:
+        talk.heartbeat(old, 82)
+    assert spoken(talk) == {"E-18"}
+
+
 # ---------------------------------------------------------------------------------------------------- what is lawful
 
 
@@ -173,6 +184,18 @@ def coordinator_moved(talk: Epochs, new: Client, old: Client) -> None:
     talk.heartbeat(back, 25)
 
 
+def is_replaced(talk: Epochs, new: Client, old: Client) -> None:
+    """A process with its instance id, if it has one, joins; its refusal comes before the answer to that join."""
+    if old.instance_id:
+        other = talk.client("other")
+        other.instance_id = old.instance_id
+        talk.ask_join(other)
+        talk.heartbeat(old, 82)
+        talk.close(other)
+        talk.wait(1_000)
+        talk.heartbeat(old, 82)
+
+
 def answers_alike(talk: Epochs, new: Client, old: Client) -> None:
     """Whatever is lawful to a member at its own generation and at others."""
     talk.heartbeat(old, 27)
@@ -196,6 +219,7 @@ def answers_alike(talk: Epochs, new: Client, old: Client) -> None:
         converts_now,
         coordinator_moved,
         is_removed_by_an_operator,
+        is_replaced,
         joined_again_and_lost,
         joins_meanwhile,
         never_synced,
