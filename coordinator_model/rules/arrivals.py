@@ -271,8 +271,8 @@ def _cause_of(group: Group, topics: tuple[str, ...] | None, pattern: str) -> _Ca
     partitions = sum(count.partitions for count in counts.values() if count is not None)
     if partitions and None not in counts.values() and partitions < (members := sum(1 for _ in group.present_members())):
         text = (
-            f"its topics have {counted(partitions, 'partition')}, and the group has {counted(members, 'member')}. It takes over when "
-            "another one goes."
+            f"its topics have {counted(partitions, 'partition')}, and the group has {counted(members, 'member')}: one without any takes "
+            "over when another goes."
         )
         return _Cause("spare", text, INFO, "Nothing, if it is a spare one. Else add partitions, or run fewer members.", OPERATOR)
     return None
