@@ -14,8 +14,8 @@ EXPLAINS: Final = frozenset(
 """Rules that name why a group rebalances, or cannot end a rebalance: loops of joins, timeouts that cannot work together, two processes of
 one instance id, an id that is given and not used, members without a common protocol or without SyncGroup, a record that the coordinator
 cannot write, Connect workers that read different configs, what moves nothing. No advice is about these: the action of the finding comes
-first. So it is with errors of the broker, and with a coordinator that is away for less. R-01, R-24 and T-12 are not among them, as there is
-advice about rebalance timeouts, scale steps and poll intervals."""
+first. So it is with errors of the broker, and with a coordinator that is away or keeps moving for less. R-01, R-24 and T-12 are not among
+them, as there is advice about rebalance timeouts, scale steps and poll intervals."""
 
 Groups = Mapping[tuple[str, str], "list[Span]"]
 """Cluster and group → the times."""
@@ -47,5 +47,5 @@ def explained(findings: Iterable[Mapping[str, Any]]) -> Groups:
 
 def _is_the_brokers(finding: Mapping[str, Any]) -> bool:
     # As a note, C-14 may be a restart of all clients.
-    least = Severity.WARNING if finding["rule"] == "C-14" else Severity.ERROR
+    least = Severity.WARNING if finding["rule"] in {"C-04", "C-14"} else Severity.ERROR
     return finding["blame"] == Blame.BROKER and Severity(finding["severity"]).rank >= least.rank
