@@ -5,12 +5,23 @@ A response names no member, so its description takes the member from the request
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from typing import Final
 
 from coordinator_model.events import MemberEvent, NamedMember, RebalanceBegan
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, host_of
 from coordinator_model.wire import API_NAMES, error_name
+
+_THREAD: Final = re.compile(r"(.+)-StreamThread-\d+-consumer")
+"""The client id of a thread of Kafka Streams. One that fails is replaced by one with another number."""
+
+
+def process_of(actor: ClientInfo) -> ClientInfo:
+    """Return a thread of Kafka Streams under the client id of its process, and any other client as it is."""
+    thread = _THREAD.fullmatch(actor.client_id or "")
+    return actor if thread is None else actor._replace(client_id=thread[1])
 
 
 def client_text(actor: ClientInfo) -> str:

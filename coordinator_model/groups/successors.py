@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
+from coordinator_model.groups.evidence import process_of
 from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import ClientInfo, Exchange
 
@@ -17,14 +18,15 @@ _IDS_KEPT: Final = 64
 
 
 class Dead(NamedTuple):
-    """A member id whose process ended without leaving."""
+    """A member id whose process ended without leaving, or whose thread of Kafka Streams left."""
 
     id: str
     actor: ClientInfo
+    left_us: int = 0  #: when a thread left; 0 of a process that ended
 
 
 class CameBackDead(NamedTuple):
-    """A client whose process ended without leaving got another member id."""
+    """A client whose process ended without leaving got another member id, or another thread of its process did."""
 
     exchange: Exchange
     member_id: str
@@ -64,12 +66,13 @@ def _is_same(group: Group[Any], dead: Dead, exchange: Exchange) -> bool:
     """Return True if the client of a dead member is the one that asks.
 
     A host alone shows nothing: several processes run on one, or stand behind one address translation. Neither does a client id alone.
-    While another member of the same name is connected, nobody knows which of them died, or whether a whole process did.
+    While another member of the same name is connected, nobody knows which of them died, or whether a whole process did. Threads of one
+    process have names of their own.
     """
     if exchange.instance_id is not None:
         return True
-    client, connections = exchange.actor.named, {exchange.actor.connection, dead.actor.connection}
-    if dead.actor.client_id is None or dead.actor.named != client:
+    names, connections = {exchange.actor.named, dead.actor.named}, {exchange.actor.connection, dead.actor.connection}
+    if dead.actor.client_id is None or process_of(dead.actor).named != process_of(exchange.actor).named:
         return False
     others = (one.actor for one in group.members.values() if one.present)
-    return not any(one.named == client and one.connection in group.connections.keys() - connections for one in others)
+    return not any(one.named in names and one.connection in group.connections.keys() - connections for one in others)

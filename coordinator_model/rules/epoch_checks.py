@@ -26,15 +26,15 @@ from coordinator_model.groups.epochs.reconciliation import longest_kept_us
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.sessions import died_us, looks_for_coordinator
 from coordinator_model.groups.events import Answered, NewId
-from coordinator_model.groups.evidence import client_text, epoch_exchange_evidence, epoch_request_evidence
+from coordinator_model.groups.evidence import client_text, epoch_exchange_evidence, epoch_request_evidence, process_of
 from coordinator_model.groups.successors import CameBackDead
-from coordinator_model.rules.base import Breach, captured, sender_text, who
+from coordinator_model.rules.base import Breach, captured, sender_text, the_client, who
 from coordinator_model.rules.epoch_members import refused_commits
 from coordinator_model.rules.epochs import end_text
 from coordinator_model.rules.progress import stuck_text
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
-from coordinator_model.wording import a_or_an, begin, clock, counted, plural, seconds
+from coordinator_model.wording import a_or_an, begin, clock, counted, plural, seconds, some
 
 _CHANGES, _VALUES, _NAMED = 4, 3, 3
 CHURN = 10  #: ids that a client may leave behind within an hour
@@ -205,6 +205,8 @@ def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
     times, exchange = back.returns_us, back.exchange
     if len(times) < group.settings.crash_loop_returns:
         return None
+    if back.dead.left_us:
+        return _threads_end(group, back)
     static = f"instance {exchange.instance_id}, client" if exchange.instance_id is not None else "client"
     dead = [one for one in group.present_members() if one.id != back.member_id and died_us(group, one) is not None]
     return Breach.of_sender(
@@ -216,6 +218,30 @@ def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
         epoch_exchange_evidence(exchange),
         generation=group.epoch,
         subject=exchange.instance_id or client_text(exchange.actor),
+    )
+
+
+def _threads_end(group: EpochGroupData, back: CameBackDead) -> Breach:
+    """Return the breach of M-13 of a Kafka Streams process that lives, and whose threads end one after the other."""
+    times, exchange, process = back.returns_us, back.exchange, process_of(back.exchange.actor)
+    still = [
+        f"{topic}-{number} beyond {stand.offset}"
+        for topic, known in group.committed_offsets.stood.items()
+        for number, stand in known.items()
+        if stand.moved_s <= times[0] // 1_000_000
+    ]
+    unmoved = f" Nobody moves {some(still, _NAMED)} meanwhile: most likely they cannot process the record there." if still else ""
+    return Breach(
+        client_text(process),
+        f"Threads of {the_client(process)} end in Streams group {group.name} as soon as they have tasks, and others take their place, "
+        f"{len(times)} times since {clock(times[0])}.{unmoved}",
+        f"member {back.dead.id} left within seconds after it was given tasks, and another thread of its process joined; {len(times)} times "
+        f"in {seconds(times[-1] - times[0])}",
+        epoch_exchange_evidence(exchange),
+        actor=process,
+        generation=group.epoch,
+        action="Read in the log of that process which exception ends its threads. If it is a record that cannot be processed, mend the "
+        "application, or let an exception handler skip it (processing.exception.handler, deserialization.exception.handler).",
     )
 
 

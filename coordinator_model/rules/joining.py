@@ -6,7 +6,6 @@ process looks healthy. So one refusal counts, too, unless the client is let in s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -16,7 +15,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.kinds import CONSUMER, FEATURES, KIND_BY_API
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.evidence import client_text
+from coordinator_model.groups.evidence import client_text, process_of
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Removed
 from coordinator_model.rules.base import Breach, Due, Matter, severity_of_absence, the_client, timer_rule, who, whom
@@ -82,9 +81,6 @@ _ENDS_BY_ITSELF: Final = frozenset({FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
 _ONLY_ONE: Final = frozenset({SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
 """Heartbeats whose clients have no other protocol; a consumer may go on with the classic one."""
 
-_THREAD: Final = re.compile(r"(.+)-StreamThread-\d+-consumer")
-"""The client id of a thread of Kafka Streams. One that fails is replaced by one with another number."""
-
 _OTHER: Final = Cause(CLIENT, "Look the error up, and read that client's log.")
 _SIZES: Final = {"classic": "group.max.size", CONSUMER: "group.consumer.max.size"}
 
@@ -134,11 +130,10 @@ def _turned_back(group: ClassicGroup | EpochGroupData) -> dict[str, _TurnedBack]
         refused = client.refusal
         if refused is None or client.stage > Stage.JOINS:
             continue
-        thread = _THREAD.fullmatch(client.actor.client_id or "")
-        if thread is None or client.instance_id is not None or refused.error in _ENDS_BY_ITSELF:
+        actor = process_of(client.actor)
+        if actor == client.actor or client.instance_id is not None or refused.error in _ENDS_BY_ITSELF:
             found[subject] = _TurnedBack(client, refused)
             continue
-        actor = client.actor._replace(client_id=thread[1])
         process = client_text(actor)
         threads, before = 1, found.get(process)
         if before is not None and before.refused.error == refused.error:

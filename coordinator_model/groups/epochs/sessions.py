@@ -12,6 +12,7 @@ from typing import Final
 from coordinator_model.groups.epochs import identity, reconciliation
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import WentSilent
+from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.rebalance import stopped_us_of
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.events import Throttled
@@ -136,6 +137,7 @@ USUAL_INTERVAL_MS: Final = 5_000
 """The heartbeat interval that coordinators set by default."""
 
 _CLIENTS_KEPT: Final = 32
+_FAILS_US: Final = 10_000_000  #: within which a thread of Kafka Streams ends after it was given tasks, and is replaced
 
 
 def on_request(group: EpochGroupData, exchange: Exchange) -> None:
@@ -194,7 +196,21 @@ def comes_back(group: EpochGroupData, exchange: Exchange, joined: EpochMember) -
     """Return an event if a member that joins under a new id is the successor of one that died. Call this before the join is noted."""
     alike = [one for one in group.members.values() if one is not joined and one.instance_id == exchange.instance_id]
     dead = [Dead(one.id, one.actor) for one in alike if died_us(group, one) is not None]
+    if group.kind == STREAMS:
+        dead += [Dead(one.id, one.actor, one.removed_us) for one in alike if _failed(one, exchange, alike)]
     return came_back(group, group, exchange, joined.id, dead)
+
+
+def _failed(thread: EpochMember, exchange: Exchange, alike: list[EpochMember]) -> bool:
+    """Return True if a thread of Kafka Streams that left soon after it was given tasks may have been replaced by the one that joins.
+
+    A process that is started anew has threads of the same names, all of which lived together.
+    """
+    lived_us, away_us = thread.removed_us - thread.granted_us, exchange.res_us - thread.removed_us
+    if thread.removed != Removed.LEFT or not thread.granted_us or max(lived_us, away_us) > _FAILS_US:
+        return False
+    named = [one for one in alike if one.actor.named == exchange.actor.named]
+    return not any(one.removed_us > thread.granted_us for one in named)
 
 
 def died_us(group: EpochGroupData, member: EpochMember) -> int | None:

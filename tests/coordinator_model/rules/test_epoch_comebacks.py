@@ -7,7 +7,7 @@ import pytest
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.epochs import TOPICS, Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams
 
 
@@ -215,6 +215,71 @@ def test_M_13_fires_for_a_streams_group_and_speaks_of_tasks() -> None:
     finding = talk.the("M-13")
     assert (finding.group_type, finding.client_id) == ("streams", "worker")
     assert "its tasks are idle until its session ends" in finding.summary
+
+
+def replaced(talk: Streams, names: list[str], *, lives_ms: int = 300) -> None:
+    """Each client leaves some time after it was given a task, and the next one joins."""
+    for number, name in enumerate(names):
+        thread = talk.member(name)
+        thread.member_id = f"id-{number}"
+        talk.enters(thread, 1 + 2 * number, (0,))
+        for _ in range(lives_ms // 5_000):
+            talk.wait(5_000)
+            talk.works(thread)
+        talk.wait(lives_ms % 5_000)
+        talk.works(thread, -1, asked=-1)
+        talk.close(thread)
+
+
+def test_M_13_fires_for_a_streams_process_whose_threads_end_and_are_replaced() -> None:
+    talk = Streams()
+    talk.topics(**{TOPICS["foo"]: "foo"})
+    works = talk.member("app-StreamThread-3-consumer")
+    talk.enters(works, 1, (0,))
+    talk.commits(works)
+    talk.works(works, -1, asked=-1)
+    talk.close(works)
+    talk.wait(15_000)
+    replaced(talk, [f"app-StreamThread-{1 + number % 2}-consumer" for number in range(4)])
+    talk.settle()
+    finding = talk.the("M-13")
+    assert (finding.severity, finding.client_id) == (Severity.WARNING, "app")
+    assert "Threads of client app at 10.0.0.1" in finding.summary
+    assert "end in Streams group g as soon as they have tasks, and others take their place, 3 times since" in finding.summary
+    assert "Nobody moves foo-0 beyond 5 meanwhile: most likely they cannot process the record there." in finding.summary
+
+
+@pytest.mark.parametrize(
+    "names", [["app-StreamThread-1-consumer"], ["app-1"], ["app-1-StreamThread-1-consumer", "app-2-StreamThread-1-consumer"]]
+)
+def test_M_13_allows_streams_processes_that_are_started_anew_or_of_which_one_follows_the_other(names: list[str]) -> None:
+    talk = Streams()
+    replaced(talk, [*names * 6][:6])
+    talk.settle()
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_allows_threads_of_a_streams_process_that_worked_for_a_while_before_they_left() -> None:
+    talk = Streams()
+    replaced(talk, [f"app-StreamThread-{number}-consumer" for number in range(6)], lives_ms=12_000)
+    talk.settle()
+    assert "M-13" not in talk.rules()
+
+
+def test_M_13_allows_a_streams_process_of_several_threads_that_is_started_anew() -> None:
+    talk = Streams()
+    for number in range(6):
+        threads = [talk.member(f"app-StreamThread-{one}-consumer") for one in range(1, 5)]
+        for thread in threads:
+            thread.member_id = f"{thread.name}-{number}"
+            talk.enters(thread, 1 + 8 * number, (threads.index(thread),))
+        talk.wait(300)
+        for thread in threads:
+            talk.works(thread, -1, asked=-1)
+            talk.close(thread)
+        talk.wait(2_000)
+    talk.settle()
+    assert "M-13" not in talk.rules()
 
 
 # ---------------------------------------------------------------------------------------------------- R-15
