@@ -20,16 +20,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from kafka import KafkaAdminClient
+from kafka.admin import UpdateFeatureType
 
 from streaming.demo.broker import HOST, Broker, free_port
 from tests.conformance.builds import BuildError
 from tests.conformance.libraries import LIBRARIES, Library
-from tests.real.everyday_troubles import BROKER, LOST, TROUBLES, Cast, Place, Trouble
+from tests.real.everyday_troubles import BESIDE, BROKER, LOST, TROUBLES, UNSHARED, Cast, Place, Trouble
 from tests.real.harness import wait_for
-from tests.real.watching import watching
+from tests.real.watching import Watching, watching
 
 LONG_S: Final = 300.0  #: what lasts longer runs beside all libraries
 
@@ -110,9 +113,25 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def _another(stack: contextlib.ExitStack, folder: Path, name: str) -> tuple[str, Watching]:
+    """Start a broker beside the first one, and ``watch`` as its tap; return the tap's address, and what it prints."""
+    front = f"{HOST}:{free_port()}"
+    broker = stack.enter_context(Broker(advertised={"PLAINTEXT": front}, properties=BESIDE[name]))
+    if name == UNSHARED:
+        admin = KafkaAdminClient(bootstrap_servers=broker.internal)
+        admin.update_features({"share.version": (UpdateFeatureType.SAFE_DOWNGRADE, 0)})
+        admin.close()
+    tap = stack.enter_context(watching(folder, name, "--listen", f"{front}={broker.address()}"))
+    wait_for(lambda: tap.says("listening on"), f"the tap of the broker {name} listens")
+    return front, tap
+
+
 @contextlib.contextmanager
-def placed(folder: Path) -> Iterator[Place]:
-    """A broker, and ``watch`` as its tap; another one reads the packets of the listener that advertises an address nobody has."""
+def placed(folder: Path, beside: Iterable[str] = ()) -> Iterator[Place]:
+    """A broker, and ``watch`` as its tap; another one reads the packets of the listener that advertises an address nobody has.
+
+    :param beside: names of other brokers, each with a ``watch`` of its own.
+    """
     front, lost = (f"{HOST}:{free_port()}" for _ in range(2))
     with contextlib.ExitStack() as stack:
         advertised = {"PLAINTEXT": front, LOST: lost}
@@ -122,7 +141,10 @@ def placed(folder: Path) -> Iterator[Place]:
         packets = stack.enter_context(watching(folder, "packets", "-i", "lo", *ports))
         wait_for(lambda: tap.says("listening on"), "the tap listens")
         place = Place(folder, broker, front, lost)
-        threads = [threading.Thread(target=place.listen, args=(one.out,)) for one in (tap, packets)]
+        others = {name: _another(stack, folder, name) for name in beside}
+        place.beside = {name: address for name, (address, _) in others.items()}
+        watches = (tap, packets, *(one for _, one in others.values()))
+        threads = [threading.Thread(target=place.listen, args=(one.out,)) for one in watches]
         threads.append(threading.Thread(target=place.produce))
         for thread in threads:
             thread.start()
@@ -145,7 +167,8 @@ def live(folder: Path, libraries: Sequence[str], only: Sequence[str]) -> list[Ro
     chosen = [one for one in LIBRARIES if one.name in libraries and _can_be_built(one)]
     wanted = [one for one in TROUBLES if not only or one.name in only]
     rows: list[Row] = []
-    with placed(folder) as place:
+    beside = sorted({one.beside for one in wanted if one.beside and not one.by.isdisjoint(libraries)})
+    with placed(folder, beside) as place:
         long = SideBySide(place)
         for trouble in (one for one in wanted if one.lasts_s > LONG_S):
             for library in (one for one in chosen if one.name in trouble.by):

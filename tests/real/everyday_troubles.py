@@ -12,8 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, ResourceType
+from kafka import KafkaAdminClient
+from kafka.admin import MemberToRemove
 
-from coordinator_model.events import PARTITIONS_ADDED, SUBSCRIPTION_CHANGED, TOPIC_MADE_ANEW, TOPIC_MATCHES
+from coordinator_model.events import PARTITIONS_ADDED, REMOVED, SUBSCRIPTION_CHANGED, TOPIC_MADE_ANEW, TOPIC_MATCHES
+from coordinator_model.groups.records import Removed
 from streaming.demo.broker import Broker
 from streaming.demo.scenarios import PROPERTIES
 from tests.conformance.driver import Driver
@@ -42,6 +45,14 @@ BROKER: Final[dict[str, str | int]] = {
     "offsets.retention.minutes": RETENTION_S // 60,
     "offsets.retention.check.interval.ms": 5_000,
 }
+
+
+ALONE: Final = "alone"
+"""A broker that cannot make __consumer_offsets: it is the only one, and the topic is to have three replicas."""
+UNSHARED: Final = "unshared"
+"""A broker whose share groups are switched off."""
+BESIDE: Final[dict[str, dict[str, str | int]]] = {ALONE: {**BROKER, "offsets.topic.replication.factor": 3}, UNSHARED: BROKER}
+"""Brokers beside the first one, by name, with their properties."""
 
 
 class Printed(NamedTuple):
@@ -84,6 +95,7 @@ class Place:
         self.printed: list[Printed] = []
         self.over = threading.Event()
         self.topics: list[str] = []
+        self.beside: dict[str, str] = {}  #: name of another broker → address of the tap before it
 
     def listen(self, printed: Path) -> None:
         """Note when each finding and each rebalance comes."""
@@ -344,6 +356,39 @@ def uncommitted(cast: Cast) -> None:
     cast.happens()
 
 
+def unavailable(cast: Cast) -> None:
+    cast.happens()
+    cast.enter(1, cast.place.beside[ALONE])
+
+
+def not_offered(cast: Cast) -> None:
+    cast.happens()
+    cast.enter(1, cast.place.beside[UNSHARED])
+
+
+def removed(cast: Cast) -> None:
+    """It lives, and does not know it before its next heartbeat."""
+    cast.topic()
+    for number in (1, 2):
+        cast.enter(number, instance_id=f"pod-{number}").wait_for("assigned", 1, 60)
+    cast.wait(5)
+    cast.happens()
+    admin = KafkaAdminClient(bootstrap_servers=cast.place.front, client_id=f"{cast.group}-admin")
+    admin.remove_group_members(cast.group, [MemberToRemove(group_instance_id="pod-1")])
+    admin.close()
+
+
+def poisoned_thread(cast: Cast) -> None:
+    """The application throws at the record, and each thread is replaced that dies of it."""
+    cast.topic(1)
+    cast.enter(1).wait_for("assigned", 1, 60)
+    cast.wait(10)
+    cast.happens()
+    producer = Producer({"bootstrap.servers": cast.place.broker.internal})
+    producer.produce(cast.group, b"poison")
+    producer.flush(30)
+
+
 class Trouble(NamedTuple):
     name: str
     what: str
@@ -353,6 +398,7 @@ class Trouble(NamedTuple):
     lasts_s: float = 90.0  #: for so long it may stay unfound
     by: frozenset[str] = PLAIN | SHARE | STREAMS  #: libraries
     of_group: bool = False  #: no client of it is to be named
+    beside: str = ""  #: the broker of which it is, if that is not the first one
 
 
 TROUBLES: Final = (
@@ -399,6 +445,14 @@ TROUBLES: Final = (
     Trouble("closed", "both end in good order and nobody comes back", frozenset({"T-13"}), "", closed, lasts_s=120),
     Trouble(
         "poison", "it dies each time with one partition, whose offset stays", frozenset({"M-13"}), "{group}-0", poison, by=PLAIN
+    ),
+    Trouble(
+        "thread",
+        "each thread dies of one record, and is replaced",
+        frozenset({"M-13"}),
+        "{group}-0",
+        poisoned_thread,
+        by=STREAMS,
     ),
     Trouble("reset", "an operator's tool sets offsets back", frozenset({"O-13"}), "", set_back, by=PLAIN | STREAMS),
     Trouble("expired", "offsets expired while the group was empty", frozenset({"O-10"}), "{group}-", expired, by=PLAIN | STREAMS),
@@ -456,5 +510,18 @@ TROUBLES: Final = (
         idle_limit,
         by=frozenset({"confluent-kafka", "kafka-python", "kafka-clients"}),
     ),
+    Trouble(
+        "unavailable",
+        "a lone broker cannot make __consumer_offsets, which is to have three replicas",
+        frozenset({"C-13"}),
+        "COORDINATOR_NOT_AVAILABLE",
+        unavailable,
+        by=PLAIN | JAVA | SHARE | STREAMS,
+        beside=ALONE,
+    ),
+    Trouble(
+        "unshared", "share groups are switched off", frozenset({"M-14"}), "share.version", not_offered, by=SHARE, beside=UNSHARED
+    ),
+    Trouble("removed", "an admin client removes a living member", frozenset({REMOVED, Removed.REMOVED}), "", removed, by=PLAIN),
     Trouble("uncommitted", "it never commits", frozenset({"O-14"}), "", uncommitted, lasts_s=640, of_group=True, by=PLAIN),
 )

@@ -1,7 +1,9 @@
 import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 import org.apache.kafka.common.serialization.Serdes;
@@ -10,6 +12,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 
 /** Kafka Streams with one thread and a topology without state; its assignor and its commits are its own. */
 final class StreamsDriver extends Contract {
+    private static final byte[] POISON = "poison".getBytes(StandardCharsets.UTF_8);
     private KafkaStreams streams;
     private JsonNode settings;
     private volatile long blockedUntil;
@@ -56,7 +59,7 @@ final class StreamsDriver extends Contract {
             throw new java.io.UncheckedIOException(error);
         }
         StreamsBuilder builder = new StreamsBuilder();
-        builder.<byte[], byte[]>stream(topics).foreach((key, value) -> work());
+        builder.<byte[], byte[]>stream(topics).foreach((key, value) -> work(value));
         streams = new KafkaStreams(builder.build(), options);
         streams.setUncaughtExceptionHandler(error -> {
             tell("failed", "error", error.toString());
@@ -70,7 +73,10 @@ final class StreamsDriver extends Contract {
         streams.start();
     }
 
-    private void work() {
+    private void work(byte[] value) {
+        if (Arrays.equals(value, POISON)) {
+            throw new IllegalStateException("a record that cannot be processed");
+        }
         long wait = blockedUntil - System.currentTimeMillis();
         if (wait > 0) {
             try {
