@@ -333,6 +333,23 @@ def test_S_03_allows_a_replacement_that_was_not_synced_before_the_coordinator_mo
     assert talk.rules() == []
 
 
+@pytest.mark.parametrize("apart_ms", [60, -60])
+def test_S_03_needs_to_know_which_of_two_holders_replaced_the_other(apart_ms: int) -> None:
+    """The first came late, and its clock may be off: its answer is captured before or after that to the second."""
+    talk = Conversation(clock_skew_ms=100)
+    first, second = static(talk, "one"), static(talk, "two")
+    earlier = talk.ask_join(first)
+    talk.wait(3_000)
+    for asked in (talk.ask_join(second), earlier):
+        talk.joined(asked, generation=1, leader=asked.client, roster=[asked.client], member_id=f"i-{asked.client.name}")
+        talk.sync_all([asked.client])
+        talk.now_us += apart_ms * 1_000
+    talk.wait(1_000)
+    talk.heartbeat(second)
+    talk.settle()
+    assert talk.rules() == []
+
+
 def test_S_03_allows_a_refusal(talk: Conversation) -> None:
     leader, first = static_group(talk)
     replace(talk, leader, "two")

@@ -350,11 +350,14 @@ def _hold_instance(group: ClassicGroup, exchange: Exchange, member: Member, newe
     if exchange.member_id and instance.held_us:
         events.extend(group.unlawful(exchange))  # only an empty member id replaces a holder: this response is old, or wrong
         return
-    if exchange.res_us + group.clock_skew_us < instance.held_us:
+    unsure = abs(exchange.res_us - instance.held_us) <= group.clock_skew_us  # clocks may show the two in the wrong order
+    if exchange.res_us < instance.held_us:
         group.remove(member, Removed.REPLACED, instance.held_us)  # captured late: the holder has replaced it since
+        if unsure:
+            instance.held_us = instance.settled_us = 0
         return
     old_id, instance.member_id = instance.member_id, member.id
-    instance.held_us, instance.settled_us = exchange.res_us, 0
+    instance.held_us, instance.settled_us = 0 if unsure else exchange.res_us, 0
     if exchange.member_id:
         return  # the holder of an earlier incarnation was only a hint
     if newest.leader == old_id and exchange.api_version >= LEADER_NAMED_SINCE:

@@ -53,7 +53,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
     member.synced_us = exchange.res_us
     member.idle_since_us = 0
     held = group.instances.get(exchange.instance_id) if exchange.instance_id is not None else None
-    if held is not None and held.member_id == member.id and _is_written(group, exchange, held):
+    if held is not None and held.member_id == member.id and held.held_us and _is_written(group, exchange, held):
         held.settled_us = held.settled_us or exchange.res_us
     ordinary = (
         newest is not None
