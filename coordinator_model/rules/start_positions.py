@@ -172,7 +172,7 @@ def O_13(group: GroupModel[Any], back: SetBack) -> Breach:
         f"{begin(the_client(exchange.actor))}, which is no member, set group {group.name} back on "
         f"{counted(len(back.steps), 'partition')}{when}{again}: {_moves(back.steps)}. {counted(records, 'record')} "
         f"{plural(records, 'is', 'are')} read again.",
-        f"an OffsetCommit without a member accepted at {clock(exchange.res_us)}, behind the offsets of "
+        f"an OffsetCommit without a member accepted at {clock(exchange.res_us)}, behind earlier offsets of "
         f"{counted(len(back.steps), 'partition')}",
         (request_evidence(exchange), response_evidence(exchange, NONE)),
         actor=exchange.actor,
