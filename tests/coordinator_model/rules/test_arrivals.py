@@ -498,7 +498,9 @@ def test_A_15_notes_spare_members(talk: Conversation) -> None:
     live(talk, [a, b], 25)
     finding = talk.the("A-15")
     assert (finding.severity, finding.client_id) == (Severity.INFO, "b")
-    assert "its topics have 1 partition, and the group has 2 members: one without any takes over when another goes." in finding.summary
+    assert (
+        "its topics have 1 partition, and the group has 2 members: one without any takes over when another goes." in finding.summary
+    )
 
 
 def test_A_15_says_nothing_of_some_members_where_no_answer_shows_why(talk: Conversation) -> None:
