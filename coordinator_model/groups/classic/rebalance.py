@@ -216,7 +216,8 @@ class ClassicRebalances(Recorder):
                 self.forget(held_known=True)  # else what they held has no holder until somebody is served it
         elif state in {State.STABLE, State.COMPLETING} and current is not None and current.generation is None:
             newest = group.newest_generation
-            if newest is None or newest.generation == current.from_generation:
+            # A generation that a JoinGroup shows now, and Heartbeats did before, may be one of the same number.
+            if newest is None or (newest.generation == current.from_generation and newest.proven_us < at_us):
                 self._end(group, at_us, NOT_BEGUN)
 
     def on_silent(self, group: GroupData, member: Member, at_us: int) -> None:

@@ -716,3 +716,24 @@ def test_static_members_that_restart_leave_their_partitions_unheld_until_they_ar
     served = [event.as_json() for event in talk.events if event.kind == "member_served" and event.instance_id == "b-0"]
     assert [one.get("unheld") for one in served] == [None, *[{"t": {"0": 6.5, "1": 6.5}}] * 4]
     assert talk.model.counters.costs["c1", "static member returned"].unheld_us == 52_000_000
+
+
+def test_a_static_member_that_restarts_in_a_group_first_seen_in_mid_life_begins_no_rebalance_twice(talk: Timed) -> None:
+    """It is answered with a generation that heartbeats have shown, which may be another of the same number."""
+    a, b = talk.client("a"), talk.client("b")
+    for client in (a, b):
+        client.member_id, client.instance_id, client.generation = f"{client.name}-1", f"i-{client.name}", 4
+        talk.heartbeat(client)
+    talk.close(a)
+    again = talk.client("a")
+    again.instance_id = "i-a"
+    talk.at(10_000)
+    asked = talk.ask_join(again)
+    talk.joined(asked, generation=4, leader=b, roster=[], member_id="a-2")
+    talk.sync_all([again], leader=b)
+    for _ in range(4):
+        talk.wait(3_000)
+        talk.heartbeat(again)
+        talk.heartbeat(b)
+    assert [kind for kind in talk.kinds() if kind.startswith("rebalance_")] == ["rebalance_began"]
+    assert len({event.as_json()["id"] for event in talk.events}) == len(talk.events)
