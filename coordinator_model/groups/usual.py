@@ -41,6 +41,7 @@ class Gone(NamedTuple):
     rebalance_timeout_ms: int = 0  #: its own; 0 if it was not seen
     held: ByTopic | None = None  #: the first partitions that it held; None if they are not known
     held_count: int = 0
+    by: ClientInfo | None = None  #: who removed it, if that was captured
 
     @classmethod
     def of(
@@ -141,6 +142,12 @@ class Usual(Stored):
         if not left:
             self.since_us = gone.stopped_us
             self.empty_us = gone.stopped_us, 0
+
+    def removed_by(self, member_id: str, actor: ClientInfo) -> None:
+        """Note who removed a member that went, unless it left by itself."""
+        self.gone = tuple(
+            one._replace(by=actor) if one.member_id == member_id and one.why == Removed.REMOVED else one for one in self.gone
+        )
 
     def on_gap(self, at_us: int) -> None:
         """Drop what may have changed unseen. At which numbers the group has stayed remains."""

@@ -21,7 +21,7 @@ from coordinator_model.groups.epochs.sessions import looks_for_coordinator
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import TOGETHER_US, Member, Removed
 from coordinator_model.groups.usual import ADOPTED_US, HELD_KEPT, Gone
-from coordinator_model.rules.base import Breach, Due, timer_rule, whom
+from coordinator_model.rules.base import Breach, Due, the_client, timer_rule, whom
 from coordinator_model.rules.departures import closes_without_leaving
 from coordinator_model.rules.sessions import dead_since
 from coordinator_model.wire import API_NAMES, error_name
@@ -52,7 +52,7 @@ _STOPPED_OR_DIED: Final = (
     "If it was stopped for good, nothing; removeMembersFromConsumerGroup of Kafka's admin client frees its partitions before its session "
     "ends. Else find out why that process ended (exit code, memory limit, node, deployment), and start it again."
 )
-_REMOVED: Final = "Ask who removed it. Its process goes on only if it joins again."
+_REMOVED: Final = "Ask why it was removed. Its process goes on only if it joins again."
 _FORBIDDEN: Final = "Grant READ on this group to the principal of that client, then restart it: most libraries give up."
 _TOPIC_GONE: Final = "See who deleted the topic. Make it again, or take it from the subscription; then restart that client."
 _NOT_BACK: Final = "Read in the log of that process why it does not join again, and restart it."
@@ -113,7 +113,8 @@ def _went(group: GroupModel[Any], gone: Gone) -> _Way:
     interval_us, went_us = gone.rebalance_timeout_ms * 1_000, gone.stopped_us
     went, interval = clock(went_us), f"max.poll.interval.ms{f', {seconds(interval_us)}' if interval_us else ''}"
     if why == Removed.REMOVED:
-        return _Way(f"was removed by somebody else at {went}", _REMOVED, is_orderly=True, since_us=went_us, known_us=gone.known_us)
+        by = "somebody else" if gone.by is None else the_client(gone.by)
+        return _Way(f"was removed by {by} at {went}", _REMOVED, is_orderly=True, since_us=went_us, known_us=gone.known_us)
     if why == Removed.LEFT and stayed and (topic := _missing_topic(group, gone)):
         words = f"left at {went} and kept its connection: {topic} does not exist any more"
         return _Way(words, _TOPIC_GONE, is_orderly=False, since_us=went_us, known_us=gone.known_us, blame=CONFIG)

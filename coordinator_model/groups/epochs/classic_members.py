@@ -141,6 +141,7 @@ def _remove(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> N
     moves = any(effect.may_move(member.id) for effect in group.possible(exchange, exchange.inv_us))
     moves = moves or _let_in_us(member) + group.clock_skew_us >= exchange.inv_us  # perhaps by a join that came after the removal
     group.remove(member, why, exchange.res_us, epoch_response_evidence(exchange))
+    group.usual.removed_by(member.id, exchange.actor)
     member.gone = exchange.gap_free and not moves
     if member.instance_id is not None and group.instances.get(member.instance_id) == member.id:
         del group.instances[member.instance_id]

@@ -249,19 +249,34 @@ def test_T_13_is_info_if_members_left_by_themselves(talk: Conversation, *, shows
     assert "left by itself at " in finding.summary
 
 
+def is_removed(talk: Conversation, client: Client) -> str:
+    """An admin client takes a member out; return who does so when."""
+    operator = talk.client("admin")
+    identity = wire.LeaveGroupRequestMemberIdentity(member_id=client.member_id)
+    outcome = wire.LeaveGroupResponseMemberResponse(member_id=client.member_id)
+    talk.call(operator, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(members=(outcome,)))
+    return f"by client admin at 10.0.0.1:{operator.port}, test 1.0 at {clock(talk.now_us)}"
+
+
 def test_T_13_is_info_of_a_member_that_somebody_else_removed(talk: Conversation) -> None:
     a, b, c = three(talk)
-    operator = talk.client("admin")
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=c.member_id)
-    outcome = wire.LeaveGroupResponseMemberResponse(member_id=c.member_id)
-    talk.call(operator, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(members=(outcome,)))
-    removed_us = talk.now_us
+    by = is_removed(talk, c)
     talk.round([a, b], 4)
     live(talk, [a, b], 62)
     [finding] = missing(talk)
     assert (finding.severity, finding.blame, finding.member_id) == (Severity.INFO, Blame.OPERATOR, c.member_id)
-    assert f"was removed by somebody else at {clock(removed_us)}" in finding.summary
-    assert finding.action == "Ask who removed it. Its process goes on only if it joins again."
+    assert f"was removed {by}" in finding.summary
+    assert finding.action == "Ask why it was removed. Its process goes on only if it joins again."
+
+
+def test_T_13_names_who_removed_a_member_with_an_epoch() -> None:
+    talk = Epochs()
+    a, b = two(talk)
+    talk.live([a, b], 70)
+    by = is_removed(talk, b)
+    talk.live([a], 65)
+    [finding] = missing(talk)
+    assert (finding.severity, f"was removed {by}" in finding.summary) == (Severity.INFO, True)
 
 
 def test_T_13_is_info_of_kafka_streams_that_closed_without_leaving(talk: Conversation) -> None:

@@ -47,6 +47,7 @@ def on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Eve
                 group.rebalances.on_left(group, exchange, member, reasons[index] if reasons else "")
             group.effects.note(exchange, exchange.res_us)  # a load may bring the member back: not each leave is written at once
             group.remove(member, Removed.LEFT, exchange.res_us)
+            group.usual.removed_by(member.id, exchange.actor)
             if member.instance_id is not None:
                 group.instances.pop(member.instance_id, None)
         elif outcome != NONE:
