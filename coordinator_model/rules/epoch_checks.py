@@ -27,6 +27,7 @@ from coordinator_model.groups.epochs.records import JOIN_EPOCH, EpochMember
 from coordinator_model.groups.epochs.sessions import died_us, looks_for_coordinator
 from coordinator_model.groups.events import Answered, NewId
 from coordinator_model.groups.evidence import client_text, epoch_exchange_evidence, epoch_request_evidence, process_of
+from coordinator_model.groups.records import by_topic
 from coordinator_model.groups.successors import CameBackDead
 from coordinator_model.rules.base import Breach, captured, sender_text, the_client, who
 from coordinator_model.rules.epoch_members import refused_commits
@@ -224,11 +225,14 @@ def crash_loop(group: EpochGroupData, back: CameBackDead) -> Breach | None:
 def _threads_end(group: EpochGroupData, back: CameBackDead) -> Breach:
     """Return the breach of M-13 of a Kafka Streams process that lives, and whose threads end one after the other."""
     times, exchange, process = back.returns_us, back.exchange, process_of(back.exchange.actor)
+    gone = next((one for one in group.usual.gone if one.member_id == back.dead.id), None)  # until the next one has its tasks
+    tasks = by_topic(group.members[back.member_id].holds) if gone is None else gone.held or {}
+    numbers = {number for each in tasks.values() for number in each}  # those of its partitions
     still = [
         f"{topic}-{number} beyond {stand.offset}"
         for topic, known in group.committed_offsets.stood.items()
         for number, stand in known.items()
-        if stand.moved_s <= times[0] // 1_000_000
+        if number in numbers and stand.moved_s <= times[0] // 1_000_000
     ]
     unmoved = f" Nobody moves {some(still, _NAMED)} meanwhile: most likely they cannot process the record there." if still else ""
     return Breach(
