@@ -30,7 +30,8 @@ from kafka.admin import UpdateFeatureType
 from streaming.demo.broker import HOST, Broker, free_port
 from tests.conformance.builds import BuildError
 from tests.conformance.libraries import LIBRARIES, Library
-from tests.real.everyday_troubles import BESIDE, BROKER, LOST, TROUBLES, UNSHARED, Cast, Place, Trouble
+from tests.real.everyday_place import BESIDE, BROKER, LOST, UNSHARED, Place
+from tests.real.everyday_troubles import TROUBLES, Cast, Trouble
 from tests.real.harness import wait_for
 from tests.real.watching import Watching, watching
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from coordinator_model.events import PARTITIONS_ADDED
 from tests.real.everyday import Row, row_of, shortened, table
-from tests.real.everyday_troubles import TROUBLES, Printed
+from tests.real.everyday_place import Printed
+from tests.real.everyday_troubles import TROUBLES
 
 KILLED = next(one for one in TROUBLES if one.name == "killed")
 GROWN = next(one for one in TROUBLES if one.name == "grown")
