@@ -15,6 +15,7 @@ from coordinator_model.groups.protocol.table import Effect, Moment, Row, decidin
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
     HEARTBEAT,
+    LEAVE_GROUP,
     OFFSET_COMMIT,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
@@ -22,7 +23,7 @@ from coordinator_model.wire.constants import (
 )
 from tests.coordinator_model.groups.epochs.table_cases import RELEASES, SAID, SINCE, STATIC, answers_at, disagreements, misdeeds
 
-_VERSIONS = {OFFSET_COMMIT: (8, 9), STREAMS_GROUP_HEARTBEAT: (0,), HEARTBEAT: (5,), SYNC_GROUP: (5,)}
+_VERSIONS = {OFFSET_COMMIT: (8, 9), STREAMS_GROUP_HEARTBEAT: (0,), HEARTBEAT: (5,), SYNC_GROUP: (5,), LEAVE_GROUP: (5,)}
 
 
 class Change(NamedTuple):
@@ -86,7 +87,7 @@ def possible(api_key: int) -> tuple[Moment, ...]:
             continue
         if api_key == STREAMS_GROUP_HEARTBEAT and is_static and release < (4, 4):
             continue
-        if api_key in {HEARTBEAT, SYNC_GROUP} and (sender is Sender.AWAY or Condition.MALFORMED in holds):
+        if api_key in {HEARTBEAT, SYNC_GROUP, LEAVE_GROUP} and (sender is Sender.AWAY or Condition.MALFORMED in holds):
             continue  # a member of the new protocol is none to the classic one, away or not
         if Condition.EMPTY in holds and sender is not Sender.OUTSIDER:
             continue

@@ -33,7 +33,7 @@ from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import HeartbeatFacts, Removed
 from coordinator_model.rules.base import Breach, captured, is_refused_no_longer, rule, sender_text, who
 from coordinator_model.wire import API_NAMES, error_name
-from coordinator_model.wire.constants import FENCED_INSTANCE_ID
+from coordinator_model.wire.constants import FENCED_INSTANCE_ID, LEAVE_GROUP
 from coordinator_model.wording import a_or_an, begin, counted, seconds
 
 _REFUSED_AFTER_FENCE = 3  # the fence itself, and two requests that ignored it
@@ -50,11 +50,12 @@ def end_text(removed: Removed | None) -> str:
 def _breach_of(group: EpochGroupData, unlawful: Unlawful) -> Breach:
     exchange = unlawful.exchange
     api = API_NAMES[exchange.api_key]
-    asked = f"{a_or_an(api)} of {sender_text(exchange)} at epoch {exchange.generation}"
+    at_epoch = f" at epoch {exchange.generation}" if exchange.api_key != LEAVE_GROUP else ""
+    asked = f"{a_or_an(api)} of {sender_text(exchange)}{at_epoch}"
     return Breach.of_sender(
         exchange,
         f"The coordinator {exchange.broker} {_did(group, unlawful, asked)}.",
-        f"{api} at epoch {exchange.generation} answered {error_name(exchange.error)}",
+        f"{api}{at_epoch} answered {error_name(exchange.error)}",
         captured(unlawful.proof, *epoch_exchange_evidence(exchange)),
         generation=exchange.generation if exchange.generation > JOIN_EPOCH else None,
         certainty=HEURISTIC if unlawful.kind == FENCED and unlawful.reloaded else None,

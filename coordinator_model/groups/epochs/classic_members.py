@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from coordinator_model.groups.epochs import classic_positions, identity, reconciliation
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import AskedToRejoin
@@ -123,9 +125,13 @@ def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
     exchange.error = body.error_code
     if exchange.error in COORDINATOR_MOVES:
         return group.coordinator_moves(exchange)
+    events = NOTHING
     for member_id, instance_id, error in leave_outcomes(exchange, body):
         member = group.members.get(member_id or group.instances.get(instance_id or "", ""))
         if error != NONE:
+            if member is not None and member_id and member.actor.connection == exchange.actor.connection:
+                own = replace(exchange, member_id=member_id, instance_id=instance_id, error=error)
+                events += classic_positions.unlawful(group, own, member)
             continue
         if member is not None and member.keeps_place and (member_id or _held(group, exchange, member)):
             _remove(group, exchange, member)
@@ -133,7 +139,7 @@ def on_left(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event
                 continue
         group.effects.note(exchange, exchange.res_us)  # the join of the member that it removed may be captured later
     group.doubles = []
-    return NOTHING
+    return events
 
 
 def _remove(group: EpochGroupData, exchange: Exchange, member: EpochMember) -> None:

@@ -1,10 +1,10 @@
-"""What frames leave possible while a coordinator acts on a Heartbeat or a SyncGroup of a classic member in a consumer group.
+"""What frames leave possible while a coordinator acts on a request of a classic member in a consumer group.
 
 See ``positions``. Nothing is judged unless a member of the new protocol has certainly been there since the classic one joined: with the
 last of them the group becomes a classic one, which answers otherwise, and with the next one a consumer group again, in which all classic
 members have its generation. No frame shows either, if the last one was silent. A member's epoch is its last JoinGroup's otherwise.
 
-Sources: ``GroupMetadataManager``, ``classicGroupHeartbeatToConsumerGroup``, ``classicGroupSyncToConsumerGroup``.
+Sources: ``GroupMetadataManager``, ``classicGroup…ToConsumerGroup`` (Heartbeat, Sync, Leave).
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from coordinator_model.wire.constants import (
     FENCED_INSTANCE_ID,
     HEARTBEAT,
     ILLEGAL_GENERATION,
+    LEAVE_GROUP,
     NONE,
     REBALANCE_IN_PROGRESS,
     SYNC_GROUP,
     UNKNOWN_MEMBER_ID,
 )
 
-_APIS: Final = frozenset({HEARTBEAT, SYNC_GROUP})
+_APIS: Final = frozenset({HEARTBEAT, SYNC_GROUP, LEAVE_GROUP})
 _OWN: Final = frozenset({Sender.MEMBER, Sender.STATIC})
 _KINDS: Final = {ILLEGAL_GENERATION: FENCED, UNKNOWN_MEMBER_ID: REFUSED, FENCED_INSTANCE_ID: REFUSED}
 _JUDGED: Final = _KINDS.keys() | {NONE, REBALANCE_IN_PROGRESS}

@@ -10,7 +10,8 @@ KIP-1251. The error lists in the comments of Kafka's message schemas are incompl
 The columns:
 
 * *row*: its name, which it keeps. U stands for ConsumerGroupHeartbeat, W for ShareGroupHeartbeat, Z for StreamsGroupHeartbeat, V for an
-  OffsetCommit in such a group; K for a Heartbeat and Y for a SyncGroup of a member of the classic protocol in a consumer group.
+  OffsetCommit in such a group; K for a Heartbeat, Y for a SyncGroup and N for a LeaveGroup of a member of the classic protocol in a
+  consumer group.
 * *answer*: names of error codes. NONE is success.
 * *sender*: what the coordinator knows of the ids in the request.
 * *epoch*: of the request, compared with the member's own.
@@ -30,6 +31,7 @@ from coordinator_model.groups.protocol.table import Effect, Table
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
     HEARTBEAT,
+    LEAVE_GROUP,
     OFFSET_COMMIT,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
@@ -226,6 +228,18 @@ Y5  | INCONSISTENT_GROUP_PROTOCOL  | member static         | same               
   # the group has a newer epoch
 Y6  | REBALANCE_IN_PROGRESS        | member static         | same                      | unseen
 Y7  | NONE                         | member static         | same                      |           | session
+
+# LeaveGroup that names a member of the classic protocol in a consumer group by its id
+N1  | COORDINATOR_NOT_AVAILABLE    |                       |                           | unseen
+    | COORDINATOR_LOAD_IN_PROGRESS
+    | NOT_COORDINATOR
+    | GROUP_AUTHORIZATION_FAILED
+    | UNKNOWN_SERVER_ERROR
+  # a member of the new protocol, since an operator can remove it
+N2  | NONE                         | outsider              |                           | unseen
+N3  | UNKNOWN_MEMBER_ID            | outsider
+N4  | FENCED_INSTANCE_ID           | returning rival
+N5  | NONE                         | member static         |                           |           | removed
 """
 
 TABLE: Final = Table(
@@ -237,6 +251,7 @@ TABLE: Final = Table(
         "V": OFFSET_COMMIT,
         "K": HEARTBEAT,
         "Y": SYNC_GROUP,
+        "N": LEAVE_GROUP,
     },
     {"sender": Sender, "epoch": Epoch, "if": Condition, "then": Effect},
 )

@@ -65,22 +65,20 @@ def test_E_03_fires_when_a_classic_member_is_refused_at_its_generation():
     assert spoken(talk) == {"E-03"}
 
 
+@pytest.mark.parametrize("asks", ["heartbeat", "leave"])
 @pytest.mark.parametrize("instance_id", [None, "one"])
-def test_E_18_fires_when_a_healthy_classic_member_is_told_that_it_is_none(instance_id):
+def test_E_18_fires_when_a_healthy_classic_member_is_told_that_it_is_none(asks, instance_id):
     talk = Epochs()
     _, old = mixed(talk, instance_id)
-    talk.heartbeat(old, 25)
+    (talk.leave if asks == "leave" else talk.heartbeat)(old, 25)
     assert spoken(talk) == {"E-18"}
 
 
-@pytest.mark.parametrize("asks", ["heartbeat", "sync"])
+@pytest.mark.parametrize("asks", ["heartbeat", "leave", "sync"])
 def test_E_18_fires_when_a_healthy_classic_member_is_told_that_another_has_its_instance_id(asks):
     talk = Epochs()
     _, old = mixed(talk, "one")
-    if asks == "sync":
-        talk.classic_sync(old, 82)
-    else:
-        talk.heartbeat(old, 82)
+    {"heartbeat": talk.heartbeat, "leave": talk.leave, "sync": talk.classic_sync}[asks](old, 82)
     assert spoken(talk) == {"E-18"}
 
 
@@ -196,6 +194,11 @@ def is_replaced(talk: Epochs, new: Client, old: Client) -> None:
         talk.heartbeat(old, 82)
 
 
+def leaves_twice(talk: Epochs, new: Client, old: Client) -> None:
+    talk.leave(old)
+    talk.leave(old, 25)
+
+
 def answers_alike(talk: Epochs, new: Client, old: Client) -> None:
     """Whatever is lawful to a member at its own generation and at others."""
     talk.heartbeat(old, 27)
@@ -222,6 +225,7 @@ def answers_alike(talk: Epochs, new: Client, old: Client) -> None:
         is_replaced,
         joined_again_and_lost,
         joins_meanwhile,
+        leaves_twice,
         never_synced,
         new_member_may_have_expired,
         session_may_be_over,

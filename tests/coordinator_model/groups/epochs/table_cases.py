@@ -15,6 +15,7 @@ from coordinator_model.groups.protocol.table import Effect, Moment, Row, decidin
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
     HEARTBEAT,
+    LEAVE_GROUP,
     OFFSET_COMMIT,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
@@ -37,6 +38,7 @@ _ROUTED = frozenset({14, 15, 16, -1})
 ANYWHERE: Final = {
     HEARTBEAT: _ROUTED | {30},
     SYNC_GROUP: _ROUTED | {30},
+    LEAVE_GROUP: _ROUTED | {30},
     CONSUMER_GROUP_HEARTBEAT: _ROUTED | {29, 30, 35, 69},
     SHARE_GROUP_HEARTBEAT: _ROUTED | {29, 30, 35, 69},
     STREAMS_GROUP_HEARTBEAT: _ROUTED | {29, 30, 31, 35, 69, 42, 130, 131, 132},
@@ -292,9 +294,22 @@ def classic_answers(api_key: int, release: tuple[int, int]) -> Iterator[tuple[Mo
             yield Moment(sender_of_classic(group, id_, instance), EPOCHS[epoch], frozenset(owns), 5, release), outcome
 
 
+def leave_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, Outcome]]:
+    for id_, instance, epoch in product(("m", "s", "a", "c", "x"), (None, "i-s", "i-a", "i-c", "i-x"), EPOCHS):
+        group = consumer_group(release)
+        coordinator = ConsumerCoordinator(World(Random(1)), "1", [], release=release, topics={"t"})
+        coordinator.consumer = group
+        named = wire.LeaveGroupRequestMemberIdentity(member_id=id_, group_instance_id=instance)
+        action = partial(coordinator._classic_leave, wire.LeaveGroupRequest(group_id="g", members=(named,)))
+        outcome = outcome_of(group, lambda action=action: action().members[0])
+        for owns in (set(), {Condition.OWNS}):  # which it never says
+            yield Moment(sender_of_classic(group, id_, instance), EPOCHS[epoch], frozenset(owns), 5, release), outcome
+
+
 _ASK: Final = {
     HEARTBEAT: partial(classic_answers, HEARTBEAT),
     SYNC_GROUP: partial(classic_answers, SYNC_GROUP),
+    LEAVE_GROUP: leave_answers,
     CONSUMER_GROUP_HEARTBEAT: consumer_answers,
     SHARE_GROUP_HEARTBEAT: share_answers,
     STREAMS_GROUP_HEARTBEAT: streams_answers,

@@ -14,6 +14,7 @@ from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.wire.constants import (
     CONSUMER_GROUP_HEARTBEAT,
     HEARTBEAT,
+    LEAVE_GROUP,
     OFFSET_COMMIT,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
@@ -25,7 +26,15 @@ from tests.coordinator_model.groups.epochs.table_cases import (
     misdeeds,
 )
 
-APIS: Final = (CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT, OFFSET_COMMIT, HEARTBEAT, SYNC_GROUP)
+APIS: Final = (
+    CONSUMER_GROUP_HEARTBEAT,
+    SHARE_GROUP_HEARTBEAT,
+    STREAMS_GROUP_HEARTBEAT,
+    OFFSET_COMMIT,
+    HEARTBEAT,
+    SYNC_GROUP,
+    LEAVE_GROUP,
+)
 
 
 # ---------------------------------------------------------------------------------------------------- the references are asked
