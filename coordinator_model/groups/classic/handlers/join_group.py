@@ -226,8 +226,12 @@ def _regressed(group: ClassicGroup, exchange: Exchange, before: Generation, gene
 
 def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> str | None:
     """Return a lawful reason for a newcomer to get the newest generation's number again (the group started over), None if there is none."""
+    if body.generation_id != newest.generation:
+        return None
+    if group.deleted_us is not None and newest.proven_us <= group.deleted_us < exchange.effective_us - group.clock_skew_us:
+        return _DELETED
     roster = newest.roster
-    if body.generation_id != newest.generation or (roster is None and not _led_anew(group, exchange, body, newest)):
+    if roster is None and not _led_anew(group, exchange, body, newest):
         return None
     if roster is not None and (body.member_id in roster or (exchange.instance_id and _may_replace(group, exchange, roster))):
         return None

@@ -128,3 +128,24 @@ def test_O_06_keeps_two_lives_apart_where_the_answer_to_a_join_is_captured_late(
     talk.now_us = committed_us
     talk.settle()
     assert {"O-06"} & set(talk.rules()) == said
+
+
+def test_O_06_keeps_two_lives_apart_of_a_deleted_group_whose_static_member_comes_back_at_once() -> None:
+    """It begins the new life at the generation of the old one, as if it had replaced itself in that."""
+    talk = Conversation()
+    a, b = talk.client("a"), talk.client("b")
+    a.instance_id = "i"
+    give(talk, [a, b], 1, {a: (0,), b: (1,)})
+    talk.wait(3_000)
+    talk.commit_offsets(b, {1: 500})
+    for client in (a, b):
+        talk.leave(client)
+    outcome = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
+    talk.call(talk.client("tool"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(outcome,)))
+    talk.wait(1_000)
+    a.member_id = ""
+    talk.joined(talk.ask_join(a), generation=1, leader=a, roster=[a], member_id="i-again")
+    talk.sync_all([a])
+    talk.commit_offsets(a, {1: 510})
+    talk.settle()
+    assert talk.rules() == ["S-08", "G-05"]
