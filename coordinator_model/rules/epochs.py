@@ -31,7 +31,7 @@ from coordinator_model.groups.evidence import (
 )
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.records import HeartbeatFacts, Removed
-from coordinator_model.rules.base import Breach, captured, is_refused_no_longer, rule, sender_text, who
+from coordinator_model.rules.base import Breach, HeldFinding, captured, is_refused_no_longer, rule, sender_text, who
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import FENCED_INSTANCE_ID, LEAVE_GROUP
 from coordinator_model.wording import a_or_an, begin, counted, seconds
@@ -131,7 +131,16 @@ def E_02(group: EpochGroupData, ignored: EpochFenceIgnored) -> Breach | None:
     )
 
 
-@rule("wrong fence", ERROR, CONFIRMED, BROKER)
+def _downgraded_after_all(group: EpochGroupData, held: HeldFinding) -> bool:
+    """Return True if it is about a classic member, and the last one of the new protocol had gone by then, as a late frame shows."""
+    member = group.members.get(held.subject)
+    if member is None or not member.classic:
+        return False
+    until_us = held.opened_us + group.clock_skew_us
+    return not any(not other.classic and (other.present or other.last_frame_us > until_us) for other in group.members.values())
+
+
+@rule("wrong fence", ERROR, CONFIRMED, BROKER, explained=_downgraded_after_all)
 def E_03(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     """A healthy member loses its partitions and begins again.
 
@@ -145,7 +154,7 @@ def E_03(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     return _breach_of(group, unlawful) if unlawful.kind == FENCED else None
 
 
-@rule("stale epoch accepted", CRITICAL, CONFIRMED, BROKER, suppressed_by=("E-01",))
+@rule("stale epoch accepted", CRITICAL, CONFIRMED, BROKER, suppressed_by=("E-01",), explained=_downgraded_after_all)
 def E_04(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     """Fencing does not work: a member that others have taken over from may go on.
 
@@ -223,7 +232,7 @@ def E_08(group: EpochGroupData, claimed: ClaimedMore) -> Breach:
     )
 
 
-@rule("accepted after its end", CRITICAL, CONFIRMED, BROKER)
+@rule("accepted after its end", CRITICAL, CONFIRMED, BROKER, explained=_downgraded_after_all)
 def E_14(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     """The coordinator serves a member that it had removed: others own its partitions.
 
@@ -265,7 +274,7 @@ def E_17(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     return _breach_of(group, unlawful) if unlawful.kind == MALFORMED else None
 
 
-@rule("wrongly refused", ERROR, CONFIRMED, BROKER)
+@rule("wrongly refused", ERROR, CONFIRMED, BROKER, explained=_downgraded_after_all)
 def E_18(group: EpochGroupData, unlawful: Unlawful) -> Breach | None:
     """A client cannot be a member although nothing is in its way.
 

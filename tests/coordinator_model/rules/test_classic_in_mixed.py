@@ -65,6 +65,22 @@ def test_E_03_fires_when_a_classic_member_is_refused_at_its_generation():
     assert spoken(talk) == {"E-03"}
 
 
+@pytest.mark.parametrize(("rule", "error", "generation"), [("E-03", 22, 3), ("E-04", 0, 2), ("E-18", 25, 3)])
+@pytest.mark.parametrize("since_ms", [-50, 50], ids=["gone before", "gone after"])
+def test_what_a_classic_member_was_answered_is_lawful_if_the_last_new_one_had_left_as_is_captured_late(
+    rule: str, error: int, generation: int, since_ms: int
+) -> None:
+    """With it the group became a classic one."""
+    talk = Epochs()
+    new, old = mixed(talk)
+    talk.heartbeat(old, error, generation=generation)
+    answered_us = talk.now_us
+    talk.now_us += since_ms * 1_000
+    talk.leaves(new)
+    talk.now_us = max(talk.now_us, answered_us)
+    assert spoken(talk) == ({rule} if since_ms > 0 else set())
+
+
 @pytest.mark.parametrize("asks", ["heartbeat", "leave"])
 @pytest.mark.parametrize("instance_id", [None, "one"])
 def test_E_18_fires_when_a_healthy_classic_member_is_told_that_it_is_none(asks, instance_id):
