@@ -301,9 +301,10 @@ def leave_answers(release: tuple[int, int]) -> Iterator[tuple[Moment, Outcome]]:
         coordinator.consumer = group
         named = wire.LeaveGroupRequestMemberIdentity(member_id=id_, group_instance_id=instance)
         action = partial(coordinator._classic_leave, wire.LeaveGroupRequest(group_id="g", members=(named,)))
+        sender = sender_of_classic(group, id_, instance)
         outcome = outcome_of(group, lambda action=action: action().members[0])
         for owns in (set(), {Condition.OWNS}):  # which it never says
-            yield Moment(sender_of_classic(group, id_, instance), EPOCHS[epoch], frozenset(owns), 5, release), outcome
+            yield Moment(sender, EPOCHS[epoch], frozenset(owns), 5, release), outcome
 
 
 _ASK: Final = {
