@@ -637,6 +637,31 @@ def test_T_03_fires_on_a_static_member_that_took_over_and_was_written_since(
     assert talk.rules() == ["T-03"]
 
 
+@pytest.mark.parametrize(("beats", "found"), [(False, []), (True, ["T-03"])])
+def test_T_03_allows_the_session_of_a_static_member_to_run_from_its_join_that_was_answered_late(
+    talk: Conversation, *, beats: bool, found: list[str]
+) -> None:
+    """Kafka 4 answers who takes a place over when that is replicated, and counts the session from before; a Heartbeat begins it anew."""
+    a, b = talk.client("a"), talk.client("b")
+    b.instance_id = "i"
+    talk.round([a, b], 3)
+    new = talk.client("b")
+    new.instance_id = "i"
+    talk.refuse_join(talk.ask_join(new), 15)
+    asked = talk.ask_join(new)
+    live(talk, [a], 5)
+    new.member_id = "i-new"
+    talk.joined(asked, generation=3, leader=new, roster=[a, new])
+    talk.call(new, talk.sync_request(new, []), talk.synced())
+    live(talk, [a], 2)
+    if beats:
+        talk.heartbeat(new)
+        talk.wait(100)
+    talk.heartbeat(new, 25)
+    talk.settle()
+    assert talk.rules() == found
+
+
 def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None:
     a, b, unseen = talk.client("a"), talk.client("b"), talk.client("unseen")
     unseen.member_id = "unseen-1"
