@@ -245,7 +245,10 @@ def _led_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Genera
     leader was not replaced.
     """
     leader = group.members.get(newest.leader)
-    takes_over = exchange.instance_id is not None and (leader is None or leader.instance_id == exchange.instance_id)
+    instance = group.instances.get(exchange.instance_id or "")
+    holder = None if instance is None else group.members.get(instance.member_id)
+    is_held = holder is None or not group.may_have_expired(holder, exchange.inv_us)
+    takes_over = exchange.instance_id is not None and is_held and (leader is None or leader.instance_id == exchange.instance_id)
     known = (one for one in group.members.values() if one.joined == newest.generation or one is leader)
     differs = body.leader != newest.leader and not (takes_over and body.leader == body.member_id)
     return differs and not any(_lives(one, exchange) for one in known)
