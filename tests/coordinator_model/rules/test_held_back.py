@@ -67,14 +67,15 @@ def test_R_18_names_the_member_again_that_is_answered(talk: Conversation) -> Non
     assert (talk.the("R-18").blame, talk.the("R-18").member_id) == (Blame.CLIENT, b.member_id)
 
 
-@pytest.mark.parametrize("held", [False, True])
-def test_R_14_blames_no_member_that_its_broker_keeps_waiting(*, held: bool) -> None:
+@pytest.mark.parametrize("held", ["", "unanswered", "throttled"])
+def test_R_14_blames_no_member_that_its_broker_keeps_waiting(held: str) -> None:
     talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
-    talk.beats(a, 2, foo(0))
-    if held:
+    throttle_ms = 30_000 if held == "throttled" else 0
+    talk.call(a, talk.beat_request(a, 2), talk.given(a, 2, foo(0), throttle_time_ms=throttle_ms))
+    if held == "unanswered":
         talk.ask_beat(a, epoch=2)
     talk.wait(40_000)
     assert [rule for rule in talk.rules() if rule == "R-14"] == ([] if held else ["R-14"])
