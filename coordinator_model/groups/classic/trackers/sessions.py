@@ -212,8 +212,9 @@ class Sessions(Stored):
         if self._answered_slowly(exchange.res_us - member.session_timeout_ms * 1_000):
             return False  # the session was restarted at any time between a request and its late answer
         silence_us = exchange.res_us - _restarted_us(newest, member)
-        if member.instance_id is not None and member.proven_us <= max(member.synced_us, member.joined_us):
-            silence_us += group.join_took_us or 0  # one that takes its place over waits for replication within its session
+        may_be_older = len(group.generations) == 1 and (newest.generation, group.incarnation) != (1, 1)
+        if may_be_older and member.instance_id is not None and member.proven_us <= max(member.synced_us, member.joined_us):
+            silence_us += group.join_took_us or 0  # if it took a place over, its answer waited for replication, and its session ran
         if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
             return False
         instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
