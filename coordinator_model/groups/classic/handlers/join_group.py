@@ -241,8 +241,8 @@ def _why_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Genera
 
 
 def _led_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Generation) -> bool:
-    """Return True if a generation not all of whose members are known has another leader, none of the known ones' sessions lasts, and the
-    leader was not replaced.
+    """Return True if a generation not all of whose members are known has another leader, which did not replace the first, or a member
+    whose id is newer, and none of the known ones' sessions lasts.
     """
     leader = group.members.get(newest.leader)
     instance = group.instances.get(exchange.instance_id or "")
@@ -251,7 +251,9 @@ def _led_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Genera
     takes_over = exchange.instance_id is not None and is_held and (leader is None or leader.instance_id == exchange.instance_id)
     known = (one for one in group.members.values() if one.joined == newest.generation or one is leader)
     differs = body.leader != newest.leader and not (takes_over and body.leader == body.member_id)
-    return differs and not any(_lives(one, exchange) for one in known)
+    listed = (group.issued.get(id_) for id_ in (body.member_id, *(entry.member_id for entry in body.members)))
+    is_newer = any(issued is not None and issued.issued_us > newest.proven_us + group.clock_skew_us for issued in listed)
+    return (differs or is_newer) and not any(_lives(one, exchange) for one in known)
 
 
 def _may_replace(group: ClassicGroup, exchange: Exchange, roster: dict[str, str | None]) -> bool:

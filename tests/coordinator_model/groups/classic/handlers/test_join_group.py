@@ -118,6 +118,22 @@ def test_a_group_is_another_whose_static_leader_is_answered_first_after_the_end_
     assert "began again at generation 1" in talk.the("G-05").summary
 
 
+def test_a_group_is_another_whose_static_leader_is_answered_with_a_member_that_has_a_newer_id(talk: Conversation) -> None:
+    """When the session of the leader before ends is not known: its join was not captured."""
+    leader, follower = named_by_a_follower(talk)
+    leader.instance_id = "i"
+    live(talk, [leader, follower], 1)
+    talk.leave(follower)
+    talk.wait(25_000)
+    again, other = talk.client("a"), talk.client("c")
+    again.instance_id = "i"
+    talk.round([again, other], 1, leader=again)
+    live(talk, [again, other], 3)
+    talk.settle()
+    assert not {"G-06", "O-06", "S-03"} & set(talk.rules())
+    assert "began again at generation 1" in talk.the("G-05").summary
+
+
 def test_a_second_leader_beside_a_member_that_lives_is_none_of_another_life(talk: Conversation) -> None:
     """The follower is still served while another client is told that it leads."""
     leader, follower = named_by_a_follower(talk)
