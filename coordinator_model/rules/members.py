@@ -351,8 +351,8 @@ def M_13(group: ClassicGroup | EpochGroupData, back: CameBackDead) -> Breach | N
         known to live does not count: it goes on with another connection, or gave up a JoinGroup that the coordinator held (R-05).
         In groups with epochs a new member id counts, and the end of a session as well as that of a connection. Kafka Streams never
         leaves by the classic protocol, so it takes twice as many. In a Streams group a thread counts that left within 10 s after it
-        was given tasks, if within 10 s another one of its process joined; threads are told from a process that starts anew by their
-        numbers.
+        was given tasks, if within 10 s another one of its process joined; their numbers distinguish threads from a process that
+        starts anew.
     Expected: A process that stops leaves the group, and one that starts stays.
     Action: Read that process's log and exit status: an exception at start, a record that it cannot process, the memory limit, a
         liveness probe that kills it. Take it out of the group until it is mended.

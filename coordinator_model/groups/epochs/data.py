@@ -145,7 +145,7 @@ class EpochGroupData(Watched):
         return self.epoch
 
     def may_be_reloaded(self, member: EpochMember) -> bool:
-        """Return True if the coordinator may have loaded the group since it last told the member its epoch: that may be lost."""
+        """Return True if the coordinator may have loaded the group since it delivered the member's epoch, which may be lost."""
         return member.epoch_us < self.effects.loaded_us + self.clock_skew_us
 
     def may_have_raised(self, cause: str, member_id: str) -> None:

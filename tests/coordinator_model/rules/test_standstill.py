@@ -63,14 +63,20 @@ def test_R_18_fires_when_a_group_waits_for_one_that_died_without_leaving(talk: C
     assert talk.rules() == ["T-09", "R-18"]
 
 
-def test_R_18_names_a_member_that_heartbeats_and_does_not_rejoin(talk: Conversation) -> None:
+def one_does_not_rejoin(talk: Conversation, seconds: int) -> Client:
+    """Two of three wait for it, while it heartbeats."""
     a, b, c = patient(talk, "a", "b", "c")
     talk.heartbeat(a, 27)
     for one in (a, c):
         talk.ask_join(one, **PATIENT)
-    for _ in range(22):
+    for _ in range(seconds):
         talk.wait(1_000)
         talk.heartbeat(b, 27)
+    return b
+
+
+def test_R_18_names_a_member_that_heartbeats_and_does_not_rejoin(talk: Conversation) -> None:
+    b = one_does_not_rejoin(talk, 22)
     finding = talk.the("R-18")
     assert finding.member_id == b.member_id
     assert "2 members hold no partitions and wait for member" in finding.summary
@@ -196,13 +202,7 @@ def test_R_18_is_told_again_after_twice_the_time_and_resolves_when_partitions_ar
 
 
 def test_R_18_stays_a_warning_while_a_member_that_is_waited_for_may_be_at_work(talk: Conversation) -> None:
-    a, b, c = patient(talk, "a", "b", "c")
-    talk.heartbeat(a, 27)
-    for one in (a, c):
-        talk.ask_join(one, **PATIENT)
-    for _ in range(42):
-        talk.wait(1_000)
-        talk.heartbeat(b, 27)
+    one_does_not_rejoin(talk, 42)
     assert (talk.the("R-18").severity, talk.the("R-18").count) == (Severity.WARNING, 2)
 
 

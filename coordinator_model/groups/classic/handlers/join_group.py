@@ -246,20 +246,27 @@ def _led_anew(group: ClassicGroup, exchange: Exchange, body: Any, newest: Genera
     """
     leader = group.members.get(newest.leader)
     instance = group.instances.get(exchange.instance_id or "")
-    holder = None if instance is None else group.members.get(instance.member_id)
-    is_held = holder is None or not group.may_have_expired(holder, exchange.inv_us)
+    is_held = _may_be_held(group, exchange, None if instance is None else group.members.get(instance.member_id))
     takes_over = exchange.instance_id is not None and is_held and (leader is None or leader.instance_id == exchange.instance_id)
     known = (one for one in group.members.values() if one.joined == newest.generation or one is leader)
     differs = body.leader != newest.leader and not (takes_over and body.leader == body.member_id)
-    listed = (group.issued.get(id_) for id_ in (body.member_id, *(entry.member_id for entry in body.members)))
-    is_newer = any(issued is not None and issued.issued_us > newest.proven_us + group.clock_skew_us for issued in listed)
-    return (differs or is_newer) and not any(_lives(one, exchange) for one in known)
+    return (differs or _names_newer_id(group, body, newest)) and not any(_lives(one, exchange) for one in known)
+
+
+def _names_newer_id(group: ClassicGroup, body: Any, newest: Generation) -> bool:
+    """Return True if an answer names a member whose id was issued after the newest generation was known."""
+    named = (group.issued.get(id_) for id_ in (body.member_id, *(entry.member_id for entry in body.members)))
+    return any(issued is not None and issued.issued_us > newest.proven_us + group.clock_skew_us for issued in named)
 
 
 def _may_replace(group: ClassicGroup, exchange: Exchange, roster: dict[str, str | None]) -> bool:
     """Return True if a JoinGroup may have replaced a static member within a generation: its holder's session need not be over."""
     holders = (group.members.get(id_) for id_, instance_id in roster.items() if instance_id == exchange.instance_id)
-    return any(holder is None or not group.may_have_expired(holder, exchange.inv_us) for holder in holders)
+    return any(_may_be_held(group, exchange, holder) for holder in holders)
+
+
+def _may_be_held(group: ClassicGroup, exchange: Exchange, holder: Member | None) -> bool:
+    return holder is None or not group.may_have_expired(holder, exchange.inv_us)
 
 
 def _why_reset(group: ClassicGroup, exchange: Exchange, before: Generation, verdict: Verdict | None) -> str | None:

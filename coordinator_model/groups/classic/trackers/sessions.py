@@ -211,10 +211,7 @@ class Sessions(Stored):
             return False
         if self._answered_slowly(exchange.res_us - member.session_timeout_ms * 1_000):
             return False  # the session was restarted at any time between a request and its late answer
-        silence_us = exchange.res_us - _restarted_us(newest, member)
-        may_be_older = len(group.generations) == 1 and (newest.generation, group.incarnation) != (1, 1)
-        if may_be_older and member.instance_id is not None and member.proven_us <= max(member.synced_us, member.joined_us):
-            silence_us += group.join_took_us or 0  # if it took a place over, its answer waited for replication, and its session ran
+        silence_us = exchange.res_us - _restarted_us(newest, member) + _waited_us(group, newest, member)
         if silence_us >= member.session_timeout_ms * 1_000 - group.settings.slack_us(member.session_timeout_ms):
             return False
         instance = group.instances.get(member.instance_id) if member.instance_id is not None else None
@@ -295,6 +292,17 @@ def _restarted_us(newest: Generation, member: Member) -> int:
     """
     assert member.proven_us is not None
     return member.proven_us if member.proven_us > max(member.synced_us, member.joined_us) else newest.proven_us
+
+
+def _waited_us(group: GroupData, newest: Generation, member: Member) -> int:
+    """Return for how long a member's session may have run already when its JoinGroup was answered.
+
+    A static member that takes its place over in a generation is answered when that is replicated. Whether it did is not known of a
+    generation that may be older than the join.
+    """
+    may_be_older = len(group.generations) == 1 and (newest.generation, group.incarnation) != (1, 1)
+    accepted_since = (member.proven_us or 0) > max(member.synced_us, member.joined_us)
+    return (group.join_took_us or 0) if may_be_older and member.instance_id is not None and not accepted_since else 0
 
 
 def names_poll_timeout(reason: str) -> bool:

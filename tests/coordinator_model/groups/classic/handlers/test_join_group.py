@@ -98,6 +98,17 @@ def test_a_group_of_which_not_all_are_known_and_that_begins_again_at_the_same_ge
     assert "began again at generation 1" in talk.the("G-05").summary
 
 
+def assert_its_static_leader_begins_another(talk: Conversation) -> None:
+    """It is answered before the member that joins with it."""
+    again, other = talk.client("a"), talk.client("c")
+    again.instance_id = "i"
+    talk.round([again, other], 1, leader=again)
+    live(talk, [again, other], 3)
+    talk.settle()
+    assert not {"G-06", "O-06", "S-03"} & set(talk.rules())
+    assert "began again at generation 1" in talk.the("G-05").summary
+
+
 def test_a_group_is_another_whose_static_leader_is_answered_first_after_the_end_of_its_session(talk: Conversation) -> None:
     """It takes no place over within that generation: nobody held its instance id any more."""
     leader, follower = named_by_a_follower(talk)
@@ -109,13 +120,7 @@ def test_a_group_is_another_whose_static_leader_is_answered_first_after_the_end_
     live(talk, [successor, follower], 1)
     talk.close(follower)
     talk.wait(25_000)
-    again, other = talk.client("a"), talk.client("c")
-    again.instance_id = "i"
-    talk.round([again, other], 1, leader=again)
-    live(talk, [again, other], 3)
-    talk.settle()
-    assert not {"G-06", "O-06", "S-03"} & set(talk.rules())
-    assert "began again at generation 1" in talk.the("G-05").summary
+    assert_its_static_leader_begins_another(talk)
 
 
 def test_a_group_is_another_whose_static_leader_is_answered_with_a_member_that_has_a_newer_id(talk: Conversation) -> None:
@@ -125,13 +130,7 @@ def test_a_group_is_another_whose_static_leader_is_answered_with_a_member_that_h
     live(talk, [leader, follower], 1)
     talk.leave(follower)
     talk.wait(25_000)
-    again, other = talk.client("a"), talk.client("c")
-    again.instance_id = "i"
-    talk.round([again, other], 1, leader=again)
-    live(talk, [again, other], 3)
-    talk.settle()
-    assert not {"G-06", "O-06", "S-03"} & set(talk.rules())
-    assert "began again at generation 1" in talk.the("G-05").summary
+    assert_its_static_leader_begins_another(talk)
 
 
 def test_a_second_leader_beside_a_member_that_lives_is_none_of_another_life(talk: Conversation) -> None:
