@@ -20,7 +20,7 @@ from coordinator_model.events import GroupEvent
 from coordinator_model.finding import Finding
 from coordinator_model.group_store import GroupStore
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.coordinator_records import note_answer
+from coordinator_model.groups.group_coordinator import note_answer
 from coordinator_model.groups.requests import BESIDE_MEMBERSHIP
 from coordinator_model.lost_frames import FOLLOWED, DeadLetter, LostFrames
 from coordinator_model.rule_engine import PartitionFindings, RuleEngine

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, NamedTuple, Self, TypeAlias, get_args
 from msgspec import Struct, ValidationError, convert, field, to_builtins
 from msgspec.structs import fields
 
-from coordinator_model.finding import iso_utc, us_of
+from coordinator_model.wording import iso_utc, us_of
 
 
 class State(StrEnum):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
+
+from coordinator_model.wording import iso_utc
 
 
 class Severity(StrEnum):
@@ -145,24 +146,6 @@ class Finding:
                 for frame in self.evidence
             ],
         }
-
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-
-
-def iso_utc(at_us: int) -> str:
-    """Return microseconds since the epoch as ``2026-01-31T12:00:00.000001Z``."""
-    return (_EPOCH + timedelta(microseconds=at_us)).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def us_of(text: str) -> int:
-    """Return the microseconds since the epoch of a published time.
-
-    :raises ValueError: if it is no time.
-    :raises TypeError: if it lacks its offset from UTC.
-    """
-    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
 
 
 def finding_id(rule: str, *, cluster: str, group: str, subject: str, opened_at_us: int) -> str:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import known_defects
 from coordinator_model.finding import INFO, WARNING, Evidence, Finding
 from coordinator_model.groups.arrivals import Stage
+from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.effects import Does
 from coordinator_model.groups.epochs.events import Migrated
+from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.group import STEADY_US, GroupModel, may_explain
 from coordinator_model.groups.records import NO_CLIENT, AnyMember
 from coordinator_model.groups.tracker import Event
 from coordinator_model.known_defects import Shown, Software
 from coordinator_model.open_findings import OpenFinding, OpenFindings
-from coordinator_model.rules import CATALOGUE, Breach, rules_for, timers_for
-from coordinator_model.rules.base import Due, FrameRule, Rule, TimerRule, last_frame_text
+from coordinator_model.rules import CATALOGUE, TIMER_RULES, Breach, Due, FrameRule, Rule, TimerRule
+from coordinator_model.rules.base import Matter, last_frame_text
+from coordinator_model.rules.hot_loops import GENERATIONS
 from coordinator_model.rules.observation import CUT_ACTION, V_11, cut_words, tap_silent
 from coordinator_model.settings import Settings
 from coordinator_model.tap_watch import SilentTap
@@ -25,6 +29,62 @@ from coordinator_model.wire.record import MirrorRecord
 from coordinator_model.wording import a_or_an, seconds
 
 _LATE_FOR_US: Final = 30_000_000
+
+
+# ---------------------------------------------------------------------------------------------------- which rules apply
+
+_OF_STAGE: Final = {
+    Stage.LOOKS: Matter.JOINS,
+    Stage.REACHES: Matter.REACHES,
+    Stage.JOINS: Matter.JOINS,
+    Stage.HOLDS: Matter.HOLDS,
+    Stage.BEGINS: Matter.BEGINS,
+}
+_OF_EPOCHS: Final = frozenset(Matter) - {*_OF_STAGE.values()} | {Matter.HOLDS}
+
+
+def timers_for(group: GroupModel[Any]) -> tuple[TimerRule, ...]:
+    """Return the timer rules that can report anything about a group: less than half of them for a quiet one."""
+    matters = {_OF_STAGE[stage] for stage in {known.stage for known in group.arrivals.clients.values()}}
+    if not isinstance(group, ClassicGroupModel):
+        return _timers_of(EpochGroup, _OF_EPOCHS.union(matters))
+    assignments, over = group.assignments, group.rebalances.over
+    if group.recurring.is_any or len(over) + 1 >= GENERATIONS or (over and over[-1].is_no_op):
+        matters.add(Matter.RECURRENCE)
+    if group.open or group.rebalances.is_joining:  # in which a client may have hung up, and ask again
+        matters.add(Matter.REQUEST)
+    if assignments.flaws or assignments.suspects:
+        matters.add(Matter.PLAN)
+    return _timers_of(ClassicGroupModel, frozenset(matters))
+
+
+@cache
+def _timers_of(type_: type[Any], matters: frozenset[Matter]) -> tuple[TimerRule, ...]:
+    return tuple(
+        rule
+        for rule in TIMER_RULES
+        if issubclass(type_, rule.groups) and (rule.matter is Matter.ANYTHING or rule.matter in matters)
+    )
+
+
+def _by_event() -> dict[type[Any], tuple[FrameRule, ...]]:
+    table: dict[type[Any], list[FrameRule]] = {}
+    for rule in CATALOGUE.values():
+        if isinstance(rule, FrameRule):
+            for event in rule.checks:
+                table.setdefault(event, []).append(rule)
+    return {event: tuple(rules) for event, rules in table.items()}
+
+
+_BY_EVENT: Final = _by_event()
+
+
+def rules_for(event: Event) -> tuple[FrameRule, ...]:
+    """Return the rules that check an event. Each type of group has events of its own."""
+    return _BY_EVENT.get(type(event), ())
+
+
+# ---------------------------------------------------------------------------------------------------- to a group
 
 
 class Checked(NamedTuple):
@@ -51,7 +111,7 @@ class RuleEngine:
     ) -> Iterator[Finding]:
         """Apply the frame rules to the events of ``at_us``."""
         for event in events:
-            for rule in rules_for(group, event):
+            for rule in rules_for(event):
                 breach = rule.checks[type(event)](group, event)
                 if breach is not None:
                     yield from self.report(group, open_findings, rule, breach, at_us)

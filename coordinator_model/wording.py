@@ -1,12 +1,28 @@
-"""Times, numbers and names as sentences for people have them; JSON fields have ISO 8601 instead."""
+"""Times as JSON has them, and times, numbers and names as sentences for people have them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from coordinator_model.finding import iso_utc
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def iso_utc(at_us: int) -> str:
+    """Return microseconds since the epoch as ``2026-01-31T12:00:00.000001Z``."""
+    return (_EPOCH + timedelta(microseconds=at_us)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def us_of(text: str) -> int:
+    """Return the microseconds since the epoch of a published time.
+
+    :raises ValueError: if it is no time.
+    :raises TypeError: if it lacks its offset from UTC.
+    """
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
 
 
 def clock(at_us: int) -> str:

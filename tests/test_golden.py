@@ -7,8 +7,9 @@ import re
 import pytest
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Blame, Status, iso_utc
+from coordinator_model.finding import Blame, Status
 from coordinator_model.groups.classic.data import CLASSIC
+from coordinator_model.wording import iso_utc
 from tests.golden import transcript
 from tests.real.lab.fleet import MAKES, NEW_PROTOCOL
 from tests.real.lab.laboratory import ALL_VIOLATIONS

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import GroupEvent, RebalanceFinished
-from coordinator_model.finding import Blame, Severity, us_of
+from coordinator_model.finding import Blame, Severity
+from coordinator_model.wording import us_of
 
 EXPLAINS: Final = frozenset(
     {"C-08", "E-07", "P-02", "R-02", "R-03", "R-09", "R-10", "R-25", "R-26", "R-27", "S-01", "T-10", "T-11"}

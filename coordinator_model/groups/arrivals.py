@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_model.cluster_facts import ClusterFacts, FailedConnections
-from coordinator_model.finding import Evidence, iso_utc
+from coordinator_model.finding import Evidence
 from coordinator_model.groups.committed_offsets import keep_newest
 from coordinator_model.groups.evidence import client_text, epoch_response_evidence, response_evidence
 from coordinator_model.groups.protocol.epochs import TABLE
@@ -38,7 +38,7 @@ from coordinator_model.wire.constants import (
     UNKNOWN_MEMBER_ID,
     UNKNOWN_SERVER_ERROR,
 )
-from coordinator_model.wording import clock
+from coordinator_model.wording import clock, iso_utc
 
 
 class Group(Protocol):

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.coordinator_losses import CoordinatorLoss
-from coordinator_model.groups.coordinator_records import (
+from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.group import Group
+from coordinator_model.groups.group_coordinator import (
+    CoordinatorLoss,
     CoordinatorTerm,
     ErrorStreak,
     FindCoordinatorAnswer,
@@ -23,8 +25,6 @@ from coordinator_model.groups.coordinator_records import (
     are_one,
     signs_of,
 )
-from coordinator_model.groups.evidence import response_evidence
-from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event

@@ -19,8 +19,8 @@ from coordinator_model.event_log import EventLog
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups.arrivals import Arrivals
 from coordinator_model.groups.committed_offsets import CommittedOffsets
-from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator, steps_down
 from coordinator_model.groups.effects import PendingEffect, PendingEffects
+from coordinator_model.groups.group_coordinator import CoordinatorAddresses, is_coordinator, steps_down
 from coordinator_model.groups.records import (
     AnyMember,
     ConnectionState,

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import field
 
-from coordinator_model.finding import iso_utc
 from coordinator_model.stored import Stored
+from coordinator_model.wording import iso_utc
 
 STEP_S: Final = 120
 STEPS_KEPT: Final = 32  #: an hour, the step that has begun, and one that may be whole only in part

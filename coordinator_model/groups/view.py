@@ -6,13 +6,12 @@ from typing import Any
 
 from coordinator_model.counters import named_error
 from coordinator_model.events import State
-from coordinator_model.finding import iso_utc
 from coordinator_model.group_view import GroupView
 from coordinator_model.groups import arrivals
 from coordinator_model.groups.group import MID_LIFE, Group
 from coordinator_model.groups.records import AnyMember
 from coordinator_model.groups.responses import named_versions
-from coordinator_model.wording import clock
+from coordinator_model.wording import clock, iso_utc
 
 
 def view_of(group: Group[Any], own: dict[str, Any], open_findings: int, partition: int, now_us: int) -> GroupView:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import GONE, ID_NOT_USED, NO_ASSIGNMENT, NOT_GIVEN_UP, NOT_REJOINED, NOT_TOLD, RECONCILING, State
-from coordinator_model.finding import iso_utc
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.records import Partitions, Removed
-from coordinator_model.wording import clock, counted
+from coordinator_model.wording import clock, counted, iso_utc
 
 _SHOWN: Final = 5
 _HELD_UP: Final = {

@@ -23,11 +23,11 @@ from coordinator_model.groups.coordinator_changes import (
     SyncWhileLoading,
     TookTurns,
 )
-from coordinator_model.groups.coordinator_records import LostCoordinator, Signs, lost_together
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.events import Mismatched
 from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.group_coordinator import LostCoordinator, Signs, lost_together
 from coordinator_model.groups.records import Exchange, Member
 from coordinator_model.rules.base import Breach, Due, asker_text, rule, sender_text, the_client, timer_rule, whom
 from coordinator_model.wire import API_NAMES

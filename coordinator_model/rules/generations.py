@@ -23,14 +23,13 @@ from coordinator_model.finding import (
 )
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import PHASE, Verdict
-from coordinator_model.groups.events import Collided, Contradicted, Malformed, OtherGeneration, Refused, Regressed, TwoRosters
+from coordinator_model.groups.events import Collided, Contradicted, Malformed, OtherGeneration, Regressed, TwoRosters
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.records import Ahead, Member
+from coordinator_model.groups.records import Ahead
 from coordinator_model.rules.base import (
     Breach,
     Due,
     admission,
-    is_refused_no_longer,
     rule,
     sender_text,
     the_client,
@@ -42,56 +41,6 @@ from coordinator_model.rules.unlawful import accepted, loads_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION
 from coordinator_model.wording import a_or_an, seconds
-
-
-def is_zombie(group: ClassicGroup, refused: Refused) -> bool:
-    """Return True if a member was refused so often and for so long, without a JoinGroup, that a short lag is ruled out.
-
-    Both number and time count, because some clients send a burst of refused commits within milliseconds.
-    """
-    member, refusals = refused.member, refused.member.refusals
-    if refusals is None or refusals.count < group.settings.zombie_refusals or group.parked(member):
-        return False
-    span_us = max(2 * member.heartbeat_interval_us, group.settings.zombie_span_ms * 1_000)
-    return refusals.last_us - refusals.first_us >= span_us
-
-
-def time_to_rejoin_us(group: ClassicGroup, member: Member) -> int:
-    """Return how long a refused member may take to join again: its application may poll as rarely as its rebalance timeout allows."""
-    return (member.rebalance_timeout_ms or group.settings.unbounded_join_ms) * 1_000
-
-
-@rule("zombie generation", ERROR, HEURISTIC, CLIENT, suppressed_by=("S-02", "R-11"), over=is_refused_no_longer)
-def G_01(group: ClassicGroup, refused: Refused) -> Breach | None:
-    """A fenced consumer goes on working at an old generation: it processes records that now belong to others, and its commits are
-    lost.
-
-    Condition: The same member was refused with ILLEGAL_GENERATION at the same generation at least three times, over at least 10 s
-        and two of its heartbeat intervals, sent no JoinGroup in between, and the group is proven to be at a higher generation.
-    Expected: After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.
-    Action: Take a thread dump of that client or restart it: look for a blocked poll loop, or a client library that ignores error
-        22.
-    False alarms: A static member that missed a generation stays behind until it rejoins: it is given its rebalance timeout.
-    """
-    member, refusals = refused.member, refused.member.refusals
-    if refusals is None or refusals.error != ILLEGAL_GENERATION or not is_zombie(group, refused):
-        return None
-    proof = group.proof_beyond(refusals.generation, refused.exchange.res_us)
-    if proof is None:
-        return None
-    # A static member that missed a generation lawfully stays behind until it rejoins.
-    patience_us = (member.rebalance_timeout_ms or 0) * 1_000 if member.instance_id is not None else 0
-    if refusals.last_us - proof.proven_us < patience_us:
-        return None
-    span = seconds(refusals.last_us - refusals.first_us)
-    return Breach.of_member(
-        member,
-        f"{who(member)} keeps using generation {refusals.generation} of group {group.name} although it was refused "
-        f"{refusals.count} times in {span}; the group is at generation {proof.generation}.",
-        f"{refusals.count} requests at generation {refusals.generation} refused with ILLEGAL_GENERATION over {span}, no JoinGroup between",
-        (*refusals.evidence, proof.proof),
-        generation=refusals.generation,
-    )
 
 
 @rule("stale generation accepted", CRITICAL, CONFIRMED, BROKER, suppressed_by=("C-05",), explained=loads_after_all)

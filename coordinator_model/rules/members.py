@@ -20,16 +20,14 @@ from coordinator_model.groups.events import (
     Mispaired,
     NewId,
     OverCapacity,
-    Refused,
 )
 from coordinator_model.groups.evidence import client_text, exchange_evidence, request_evidence, response_evidence
 from coordinator_model.groups.protocol.classic import TABLE, TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import Exchange, host_of
 from coordinator_model.groups.successors import CameBackDead
-from coordinator_model.rules.base import Breach, HeldFinding, is_refused_no_longer, rule, sender_text, the_client, who, whom
+from coordinator_model.rules.base import Breach, HeldFinding, rule, sender_text, the_client, who, whom
 from coordinator_model.rules.departures import PATIENCE, WHEN_CLOSED_AGAIN, closes_without_leaving
 from coordinator_model.rules.epoch_checks import CHURN, crash_loop, heartbeat_for_another, ids_left_behind
-from coordinator_model.rules.generations import is_zombie, time_to_rejoin_us
 from coordinator_model.rules.progress import stuck_text
 from coordinator_model.rules.unlawful import accepted, joined_after_all, loads_after_all
 from coordinator_model.wire import API_NAMES, error_name
@@ -43,33 +41,6 @@ _REPEATED = 3
 def _sender(exchange: Exchange) -> str:
     """Return ``Client C at A``, to begin a sentence with."""
     return begin(the_client(exchange.actor))
-
-
-@rule("zombie member", ERROR, HEURISTIC, CLIENT, suppressed_by=("S-02",), over=is_refused_no_longer)
-def M_01(group: ClassicGroup, refused: Refused) -> Breach | None:
-    """An evicted member goes on processing records that now belong to others.
-
-    Condition: The same member id was refused with UNKNOWN_MEMBER_ID at least three times, over at least 10 s and two of its
-        heartbeat intervals (warning), or over more than its rebalance timeout (error), and sent no JoinGroup in between.
-    Expected: After UNKNOWN_MEMBER_ID a member forgets its id and joins again.
-    Action: Restart that client; compare its session timeout with its pauses (garbage collection, suspended host).
-    False alarms: A starved client that polls so late that it rejoins within its rebalance timeout: a warning, until it does. What a
-        client had under way when it left is refused within seconds, and too soon to count.
-    """
-    member, refusals = refused.member, refused.member.refusals
-    if refusals is None or refusals.error != UNKNOWN_MEMBER_ID or not is_zombie(group, refused):
-        return None
-    span_us, allowed_us = refusals.last_us - refusals.first_us, time_to_rejoin_us(group, member)
-    span, overdue = seconds(span_us), span_us > allowed_us
-    return Breach.of_member(
-        member,
-        f"{who(member)} goes on in group {group.name} although the coordinator no longer knows it: "
-        f"refused {refusals.count} times in {span} without joining again.",
-        f"{counted(refusals.count, 'request')} refused with UNKNOWN_MEMBER_ID over {span}, no JoinGroup between",
-        tuple(refusals.evidence),
-        generation=refusals.generation,
-        severity=None if overdue else WARNING,
-    )
 
 
 def _explained(group: ClassicGroup, held: HeldFinding) -> bool:

@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 from coordinator_model.finding import CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.classic.trackers.offsets import NO_TOPIC
-from coordinator_model.groups.coordinator_records import LostCoordinator
 from coordinator_model.groups.epochs.heartbeat_fields import MISSING_SOURCE_TOPICS
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.sessions import died_us as died_us_of
 from coordinator_model.groups.epochs.sessions import looks_for_coordinator
 from coordinator_model.groups.group import GroupModel
+from coordinator_model.groups.group_coordinator import LostCoordinator
 from coordinator_model.groups.records import TOGETHER_US, Member, Removed
 from coordinator_model.groups.usual import ADOPTED_US, HELD_KEPT, Gone
 from coordinator_model.rules.base import Breach, Due, the_client, timer_rule, whom

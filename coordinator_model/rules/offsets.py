@@ -30,8 +30,8 @@ from coordinator_model.groups.records import CommitFacts, Exchange, Member, Remo
 from coordinator_model.rules.base import Breach, Due, HeldFinding, admission, rule, sender_text, timer_rule, who, whom
 from coordinator_model.rules.epoch_checks import commit_after_end, commits_refused, committed_foreign, committed_in_turn
 from coordinator_model.rules.epoch_members import commits_again
-from coordinator_model.rules.generations import time_to_rejoin_us
 from coordinator_model.rules.unlawful import joined_after_all, rules_of
+from coordinator_model.rules.zombies import time_to_rejoin_us
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 from coordinator_model.wording import a_or_an, counted, seconds, some

@@ -9,14 +9,13 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_history import NotRecovered
 from coordinator_model.groups.classic.trackers.sessions import has_come_again, held_joins
 from coordinator_model.groups.epochs.data import EpochGroupData
-from coordinator_model.groups.events import Refused, RejoinAsked
+from coordinator_model.groups.events import RejoinAsked
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId
 from coordinator_model.rules.base import (
     Breach,
     Due,
     Matter,
-    is_refused_no_longer,
     kept_waiting,
     rule,
     the_client,
@@ -26,11 +25,10 @@ from coordinator_model.rules.base import (
     work_of,
 )
 from coordinator_model.rules.epoch_checks import does_not_rejoin
-from coordinator_model.rules.generations import is_zombie
 from coordinator_model.rules.join_phase import blocking_ids, stalls, wait_limits
 from coordinator_model.wire import API_NAMES
-from coordinator_model.wire.constants import HEARTBEAT, ILLEGAL_GENERATION, JOIN_GROUP
-from coordinator_model.wording import counted, seconds
+from coordinator_model.wire.constants import JOIN_GROUP
+from coordinator_model.wording import seconds
 
 _TWO_IDS = "That client runs: it asked for an id twice, and joined with one of both. The other expires by itself."
 _RETRY_US = 2_000_000  # a client that lost its connection repeats its request within this, on a new one
@@ -181,41 +179,6 @@ def _other_id(group: ClassicGroup, id_: str, issued: IssuedId) -> str:
     """Return the other id with which the client that was issued one joins on the same connection; empty if there is none."""
     connection = issued.actor.connection
     return next((one.member_id for one in group.waiting_joins() if one.key[0] == connection and one.member_id not in {"", id_}), "")
-
-
-@rule("left-behind static member", ERROR, HEURISTIC, CLIENT, suppressed_by=("S-02",), over=is_refused_no_longer)
-def R_11(group: ClassicGroup, refused: Refused) -> Breach | None:
-    """A static member missed a generation and keeps its place in the group: no other member gets its partitions, and it does not
-    work on them.
-
-    Condition: A member with an instance id is in the newest member list and heartbeats at an older generation: refused at least
-        three times over at least 10 s and two of its heartbeat intervals without a JoinGroup. An error once its rebalance timeout
-        has passed.
-    Expected: After ILLEGAL_GENERATION a member drops its generation and sends a JoinGroup.
-    Action: Restart that client: look for a blocked poll loop, or a client library that ignores error 22.
-    False alarms: None known.
-    """
-    exchange, member, newest = refused.exchange, refused.member, group.newest_generation
-    refusals = member.refusals
-    if exchange.api_key != HEARTBEAT or refusals is None or refusals.error != ILLEGAL_GENERATION or member.instance_id is None:
-        return None
-    if newest is None or newest.roster is None or member.id not in newest.roster or not is_zombie(group, refused):
-        return None
-    if newest.generation <= refusals.generation:
-        return None
-    behind_us = refusals.last_us - newest.proven_us
-    overdue = behind_us > (member.rebalance_timeout_ms or group.settings.unbounded_join_ms) * 1_000
-    return Breach.of_member(
-        member,
-        f"Static {who(member)}, instance {member.instance_id}, stayed behind at generation {refusals.generation} while group {group.name} "
-        f"went on to {newest.generation} with it: its {work_of(group.protocol_type)} are its own and idle, and it does not "
-        "rejoin.",
-        f"{counted(refusals.count, 'request')} refused with ILLEGAL_GENERATION over {seconds(refusals.last_us - refusals.first_us)}, "
-        "no JoinGroup between",
-        (*refusals.evidence, newest.proof),
-        generation=refusals.generation,
-        severity=ERROR if overdue else WARNING,
-    )
 
 
 @rule(

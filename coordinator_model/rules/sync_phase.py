@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from coordinator_model.finding import BROKER, CLIENT, CONFIRMED, ERROR, HEURISTIC, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
-from coordinator_model.groups.coordinator_records import answers_since_us
 from coordinator_model.groups.evidence import lasting_name, request_evidence
+from coordinator_model.groups.group_coordinator import answers_since_us
 from coordinator_model.groups.records import Generation, Member
 from coordinator_model.rules.base import Breach, Due, Matter, timer_rule, who
 from coordinator_model.rules.held_back import free_until_us, unanswered

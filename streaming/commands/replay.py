@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import typer
 
-from coordinator_model.finding import Finding, Severity, iso_utc
+from coordinator_model.finding import Finding, Severity
 from coordinator_model.settings import Settings
-from coordinator_model.wording import counted
+from coordinator_model.wording import counted, iso_utc
 from streaming.commands.capture_files import (
     FIRST_BYTES,
     ReplayError,

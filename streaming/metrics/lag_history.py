@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.finding import iso_utc
+from coordinator_model.wording import iso_utc
 from streaming.published.finding_json import microseconds
 from streaming.published.records import REBALANCING
 

@@ -8,9 +8,8 @@ from collections import Counter
 from typing import Any, Final
 
 from coordinator_model import wire
-from coordinator_model.finding import iso_utc
 from coordinator_model.wire.record import Kind, MirrorRecord
-from coordinator_model.wording import counted, plural
+from coordinator_model.wording import counted, iso_utc, plural
 
 _METADATA: Final = ("JoinGroupRequestProtocol", "JoinGroupResponseMember")
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model import events
 from coordinator_model.events import RECONCILING, GroupEvent, MemberEvent, RebalanceFinished, State
-from coordinator_model.finding import iso_utc
 from coordinator_model.groups import waits
 from coordinator_model.groups.records import host_of
-from coordinator_model.wording import counted, plural
+from coordinator_model.wording import counted, iso_utc, plural
 from streaming.published.records import Json, RebalanceLag, duration, member_name, name_of, seconds
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from coordinator_model.finding import Evidence, iso_utc
+from coordinator_model.finding import Evidence
 from coordinator_model.wire import API_NAMES
-from coordinator_model.wording import counted
+from coordinator_model.wording import counted, iso_utc
 from streaming.engine.own_findings import Standing
 from streaming.quality.frame_rows import Describer, FrameRow, to_frame
 from streaming.quality.suite import FAMILY, Expected, load

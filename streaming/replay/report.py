@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_model.finding import Finding, iso_utc
+from coordinator_model.finding import Finding
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.wording import counted, plural
+from coordinator_model.wording import counted, iso_utc, plural
 from streaming.published.records import arrivals_of
 from streaming.published.wire_text import shown_name, visible
 from streaming.replay.timeline import HistoryLine, number_name, severity_text

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rich.text import Text
 
 from coordinator_model import events
-from coordinator_model.finding import Finding, Status, iso_utc
+from coordinator_model.finding import Finding, Status
 from coordinator_model.groups.classic.data import CLASSIC
-from coordinator_model.wording import begin, counted
+from coordinator_model.wording import begin, counted, iso_utc
 from streaming.published.sentences import event_text, has_new_id, held_up, milliseconds, repeated
 from streaming.published.wire_text import visible
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator_model.advice import Advice, advise
 from coordinator_model.events import MemberServed, RebalanceFinished, SightLost, SightRegained
-from coordinator_model.finding import Severity, iso_utc
-from coordinator_model.wording import counted, plural
+from coordinator_model.finding import Severity
+from coordinator_model.wording import counted, iso_utc, plural
 from streaming.not_shown import no_finding, not_in_lines
 from streaming.published import sentences
 from streaming.published.records import (

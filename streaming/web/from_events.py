@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.events import RECONCILING, State
-from coordinator_model.finding import iso_utc
+from coordinator_model.wording import iso_utc
 from streaming.published.swim_lanes import Doing, SwimLanes, swim_lanes
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from coordinator_model.finding import Finding
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.model import ClassicGroupModel
 from coordinator_model.groups.classic.positions import Later, Positions, Verdict, judge
-from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.protocol.classic import TABLE, Generation, Sender
 from coordinator_model.groups.protocol.table import Effect, ways
@@ -140,7 +139,7 @@ class Shadow:
         """Find the refusals that this success shows to have been unlawful."""
         if not group.settled or group.newest_generation is None or not group.connections:
             self.waiting = []
-        phases = proven_in(group, exchange) if self.waiting else frozenset()
+        phases = group.phases_proven_by(exchange) if self.waiting else frozenset()
         if not phases:
             return
         joined = exchange.api_key == JOIN_GROUP

@@ -11,7 +11,7 @@ from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.event_log import READ, EventLog
 from coordinator_model.events import GroupEvent, MemberEvent, SightLost, event_of
-from coordinator_model.finding import iso_utc
+from coordinator_model.wording import iso_utc
 from streaming.published.sentences import event_text
 from streaming.replay.timeline import Timeline
 from tests.coordinator_model.classic import settled

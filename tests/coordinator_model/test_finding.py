@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id, iso_utc
+from coordinator_model.finding import Blame, Certainty, Evidence, Finding, Severity, Status, finding_id
+from coordinator_model.wording import iso_utc
 
 AT_US = 1_700_000_000_000_001
 

@@ -11,7 +11,8 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from coordinator_model.coordinator import Coordinator
-from coordinator_model.finding import Status, iso_utc
+from coordinator_model.finding import Status
+from coordinator_model.wording import iso_utc
 from streaming.cli import app
 from streaming.published.finding_json import microseconds
 from streaming.published.records import duration

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.events import State
-from coordinator_model.groups.coordinator_records import are_one
 from coordinator_model.groups.group import Group
+from coordinator_model.groups.group_coordinator import are_one, is_coordinator
+from coordinator_model.groups.protocol.classic import phases_of_members
 from coordinator_model.groups.records import (
     Exchange,
     ExchangeKey,
@@ -20,7 +21,8 @@ from coordinator_model.groups.records import (
     Member,
     StaticMember,
 )
-from coordinator_model.wire.constants import JOIN_GROUP, SYNC_GROUP
+from coordinator_model.releases import first_release
+from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, NONE, SYNC_GROUP
 
 CLASSIC: Final = "classic"  #: the type of group that is modelled
 
@@ -96,6 +98,18 @@ class GroupData(Group[Member]):
             cluster == self.cluster and abs(at_us - last_us) <= window_us and are_one(self, known, broker)
             for (cluster, known), last_us in self.loading.items()
         )
+
+    def phases_proven_by(self, exchange: Exchange) -> frozenset[str]:
+        """Return the phases that the group was in, if the response proves that its member and its generation are the request's; else none.
+
+        Of another broker than the coordinator that is known, only the version of its answer counts: it may be an older one.
+        """
+        if exchange.api_key in COMMITS and NONE not in exchange.error_codes:
+            return frozenset()
+        api_key, version = exchange.api_key, exchange.api_version
+        oldest = self.broker_release if is_coordinator(self, exchange.broker) else first_release(api_key, version)
+        loads = self.loading_near(exchange.broker, exchange.res_us)
+        return phases_of_members(api_key, version, exchange.error, oldest, numbered=exchange.generation >= 0, loads=loads)
 
     def proof_beyond(self, generation: int, before_us: int) -> Generation | None:
         """Return the oldest generation above ``generation`` that was proven before ``before_us``, None if there is none."""

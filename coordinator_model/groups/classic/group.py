@@ -42,13 +42,13 @@ from coordinator_model.groups.classic.trackers.rebalance_history import Rebalanc
 from coordinator_model.groups.classic.trackers.sessions import Sessions
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
-from coordinator_model.groups.coordinator_records import CoordinatorAddresses
 from coordinator_model.groups.effects import Does, PendingEffect
 from coordinator_model.groups.events import (
     FellSilent,
     Refused,
 )
 from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.group_coordinator import CoordinatorAddresses
 from coordinator_model.groups.records import (
     REPLACEMENTS_KEPT,
     Exchange,

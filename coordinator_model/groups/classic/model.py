@@ -26,10 +26,10 @@ from coordinator_model.groups.classic.handlers import (
 )
 from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.view import view
-from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import SLOW_US, FenceIgnored, Mismatched
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.group import GroupModel
+from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.records import CommitFacts, Exchange, Member, Removed
 from coordinator_model.groups.requests import MODELLED_API_KEYS
 from coordinator_model.groups.responses import assigns_partitions, error_codes, note_version

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from coordinator_model.finding import Certainty, Evidence
-from coordinator_model.groups.coordinator_records import are_one
 from coordinator_model.groups.effects import Does
 from coordinator_model.groups.evidence import request_evidence
+from coordinator_model.groups.group_coordinator import are_one
 from coordinator_model.groups.protocol.classic import TABLE, Condition, Sender
 from coordinator_model.groups.protocol.classic import Generation as Relation
 from coordinator_model.groups.protocol.table import Row, Way, shown, unseen

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.effects import Does
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import Unlawful
@@ -30,6 +29,7 @@ from coordinator_model.groups.epochs.positions import (
     surely_us,
 )
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.protocol.epochs import Epoch, Sender
 from coordinator_model.groups.records import Exchange
 from coordinator_model.wire.constants import (

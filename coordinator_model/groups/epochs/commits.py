@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coordinator_model.groups.committed_offsets import keep_newest, read_positions, refusals_in, without_refused
-from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import CommitMisjudged, CommitRefused, CommittedForeign, CommittedInTurn
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.positions import MEMBER_EPOCH_SINCE, STALE, commit_kind, is_gone
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, Committer, EpochMember
 from coordinator_model.groups.evidence import epoch_response_evidence
+from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.records import CommitFacts, EpochCommitFacts, Exchange, Refusals
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (

@@ -15,7 +15,7 @@ from coordinator_model.counters import REFUSED, REMOVED, SESSION_EXPIRED
 from coordinator_model.events import RECONCILING
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
-from coordinator_model.groups.coordinator_records import CoordinatorAddresses, is_coordinator
+from coordinator_model.groups.epochs.group import EpochGroupCore
 from coordinator_model.groups.epochs.kinds import STREAMS
 from coordinator_model.groups.epochs.rebalance import EpochRebalances, stopped_us_of
 from coordinator_model.groups.epochs.records import (
@@ -28,7 +28,7 @@ from coordinator_model.groups.epochs.records import (
     StatusStreak,
     Unseen,
 )
-from coordinator_model.groups.epochs.watched import Watched
+from coordinator_model.groups.group_coordinator import CoordinatorAddresses, is_coordinator
 from coordinator_model.groups.records import Exchange, Partitions, Removed
 
 CAUSES_KEPT: Final = 32
@@ -42,7 +42,7 @@ _EVICTIONS: Final = {
 BUMPS_KEPT: Final = 6
 
 
-class EpochGroupData(Watched):
+class EpochGroupData(EpochGroupCore):
     """Data of one group."""
 
     release: tuple[int, int] = OLDEST  #: the oldest that ``broker`` can be, by the versions that it answered

@@ -9,9 +9,7 @@ from typing import Any, Final
 
 from coordinator_model.groups.arrivals import TOPOLOGY_REFUSED
 from coordinator_model.groups.committed_offsets import keep_newest
-from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs import (
-    coordinator,
     heartbeat_fields,
     identity,
     reconciliation,
@@ -38,9 +36,10 @@ from coordinator_model.groups.epochs.events import (
 from coordinator_model.groups.epochs.kinds import UNCHANGED
 from coordinator_model.groups.epochs.positions import is_keep_alive, unlawful
 from coordinator_model.groups.epochs.records import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, EpochMember, InstanceClaim
-from coordinator_model.groups.events import Answered
+from coordinator_model.groups.events import SLOW_US, Answered
 from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.group import Group
+from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Refusals, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire import ERROR_CODES, may_be_an_error
@@ -148,6 +147,11 @@ def _may_be_moved(group: EpochGroupData, exchange: Exchange) -> bool:
     return any(effect.may_move(exchange.member_id) for effect in group.possible(exchange, exchange.inv_us))
 
 
+def _stands_out(exchange: Exchange, body: Any) -> bool:
+    """Return True if an answer shows something of its coordinator apart from its content: that it throttles or is slow."""
+    return body.throttle_time_ms > 0 or exchange.res_us - exchange.inv_us > SLOW_US
+
+
 def is_unchanged_response(group: EpochGroupData, exchange: Exchange, member: EpochMember, body: Any) -> bool:
     """Return True if the exchange contains and shows nothing new, and nothing was open that it could settle.
 
@@ -176,7 +180,7 @@ def is_unchanged_response(group: EpochGroupData, exchange: Exchange, member: Epo
         and not (group.open and _may_matter(group, exchange))
         and not (group.arrivals.clients and group.arrivals.of(exchange))
         and not sessions.outlasts(group, exchange, member)
-        and not coordinator.stands_out(exchange, body)
+        and not _stands_out(exchange, body)
     )
 
 

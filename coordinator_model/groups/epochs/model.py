@@ -10,11 +10,9 @@ from collections.abc import Container
 from typing import Any, ClassVar, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.epochs import (
     classic_members,
     commits,
-    coordinator,
     descriptions,
     heartbeat,
     sessions,
@@ -24,8 +22,9 @@ from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.positions import surely_stays
 from coordinator_model.groups.epochs.records import EpochMember
 from coordinator_model.groups.epochs.view import view
-from coordinator_model.groups.events import DeletedAlive, Mismatched
+from coordinator_model.groups.events import SLOW_US, DeletedAlive, Mismatched, Slow
 from coordinator_model.groups.group import GroupModel
+from coordinator_model.groups.group_coordinator import NEVER_WAITS, are_one, is_coordinator
 from coordinator_model.groups.records import ByTopic, Exchange, HeartbeatFacts, Removed, by_topic
 from coordinator_model.groups.requests import REQUEST_READERS
 from coordinator_model.groups.responses import assigns_partitions, error_codes, note_version
@@ -86,7 +85,7 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
         error = getattr(body, "error_code", 0)
         if error:
             self.count_error(exchange.api_key, error)
-        events = self._answered(exchange, body) + coordinator.on_response(self, exchange, body)
+        events = self._answered(exchange, body) + _note_coordinator(self, exchange, body)
         if note_version(self.members, exchange, body):
             self.changed = True
         events += sessions.on_response(self, exchange, body.throttle_time_ms)
@@ -264,3 +263,44 @@ class EpochGroup(EpochGroupData, GroupModel[EpochMember], tag="epochs"):
 
     def view(self, open_findings: int, partition: int, now_us: int) -> GroupView:
         return view(self, open_findings, partition, now_us)
+
+
+# ---------------------------------------------------------------------------------------------------- the coordinator
+
+_ACTS: Final = NEVER_WAITS | COMMITS | {JOIN_GROUP, SYNC_GROUP}
+
+
+def _note_coordinator(group: EpochGroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
+    """Process what a response shows of the coordinator, apart from its content for the member.
+
+    Each heartbeat that succeeds keeps a session alive, so it is an act of a coordinator. Its epoch is the member's own and shows nothing
+    of another broker's.
+    """
+    errors = exchange.error_codes or frozenset({exchange.error})
+    changes = group.coordinator_changes
+    streaks, throttled_until_us = set(changes.streaks), changes.throttled_until_us
+    events = changes.follow(group, exchange, body, errors)
+    group.changed = group.changed or streaks != set(changes.streaks)
+    if exchange.api_key in _ACTS and 0 in errors and _takes_over(group, exchange):
+        events += changes.acted(group, exchange, -1)
+    if throttled_until_us <= exchange.inv_us and not body.throttle_time_ms:
+        events += _slow(exchange)
+    return tuple(events)
+
+
+def _takes_over(group: EpochGroupData, exchange: Exchange) -> bool:
+    """Return True if another broker acted before, and certainly before this request: only turns are noted, not each heartbeat."""
+    acting = group.coordinator_changes.acting
+    if not acting:
+        return True
+    if acting == exchange.broker or are_one(group, acting, exchange.broker) or not exchange.gap_free:
+        return False
+    return all(member.accepted_us < exchange.inv_us for member in group.members.values() if member.id != exchange.member_id)
+
+
+def _slow(exchange: Exchange) -> tuple[Event, ...]:
+    """Return an event if an answer was slow that nothing has to be waited for."""
+    took_us = exchange.res_us - exchange.inv_us
+    if took_us <= SLOW_US or exchange.queued_behind or exchange.api_key not in NEVER_WAITS:
+        return NOTHING
+    return (Slow(exchange, took_us, 1),)

@@ -39,9 +39,8 @@ from coordinator_model.events import (
     Unheld,
 )
 from coordinator_model.finding import Evidence
+from coordinator_model.groups.epochs.group import UNSEEN_CAUSE, EpochGroupCore, topics_changed
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, EpochMember, is_join
-from coordinator_model.groups.epochs.topics import UNSEEN_CAUSE, topics_changed
-from coordinator_model.groups.epochs.watched import Watched
 from coordinator_model.groups.rebalance import (
     PARTITIONS_KEPT,
     UNKNOWN,
@@ -104,14 +103,14 @@ class EpochRebalances(Recorder):
         return self.current is None and member.id not in self.gone
 
     @staticmethod
-    def known_of(group: Watched, member_id: str) -> Known:
+    def known_of(group: EpochGroupCore, member_id: str) -> Known:
         """Return what is known of a member."""
         member = group.members.get(member_id)
         if member is None:
             return Known(group.epoch, None, None, None, NO_PARTITIONS, None)
         return Known(group.epoch, member, member.epoch, member.granted, member.pending, member.removed)
 
-    def on_response(self, group: Watched, exchange: Exchange, was: Known, member_id: str) -> None:
+    def on_response(self, group: EpochGroupCore, exchange: Exchange, was: Known, member_id: str) -> None:
         """Note what a response changed.
 
         :param was: what was known before.
@@ -131,7 +130,7 @@ class EpochRebalances(Recorder):
         ):
             self._accepted(group, exchange, member, was)
 
-    def _accepted(self, group: Watched, exchange: Exchange, member: EpochMember, was: Known) -> None:
+    def _accepted(self, group: EpochGroupCore, exchange: Exchange, member: EpochMember, was: Known) -> None:
         identity = Identity.of_member(member)
         if self.gone.pop(member.id, None) is None:
             self.lost.pop(identity.holder, None)
@@ -167,7 +166,7 @@ class EpochRebalances(Recorder):
         self._end_if_served(group, exchange.res_us, place_of(exchange))
 
     def _compare(
-        self, group: Watched, exchange: Exchange, member: EpochMember, was: Known, progress: MemberProgress | None
+        self, group: EpochGroupCore, exchange: Exchange, member: EpochMember, was: Known, progress: MemberProgress | None
     ) -> bool:
         """Note what a member was asked to give up, gave up and got; return True if it got something."""
         granted, at_us = member.granted, exchange.res_us
@@ -199,7 +198,7 @@ class EpochRebalances(Recorder):
             self._take(group, member, gained, at_us)
         return bool(gained) or (exchange.generation == JOIN_EPOCH and bool(granted))
 
-    def _refused(self, group: Watched, exchange: Exchange, member: EpochMember | None) -> None:
+    def _refused(self, group: EpochGroupCore, exchange: Exchange, member: EpochMember | None) -> None:
         error = exchange.error
         identity = Identity.of_sender(exchange) if member is None else Identity.of_member(member)
         if error == REBALANCE_IN_PROGRESS and exchange.api_key == HEARTBEAT:
@@ -218,7 +217,7 @@ class EpochRebalances(Recorder):
 
     def on_removed(
         self,
-        group: Watched,
+        group: EpochGroupCore,
         member: EpochMember,
         why: str,
         at_us: int,
@@ -269,13 +268,13 @@ class EpochRebalances(Recorder):
         if why != Removed.AWAY and why not in _UNSEEN_ENDS:  # what a dead member held has no holder until somebody gets it
             self.free, self.before, self.unheld_us = {}, {}, {}
 
-    def on_disconnect(self, group: Watched, member: EpochMember, connection: str, at_us: int) -> None:
+    def on_disconnect(self, group: EpochGroupCore, member: EpochMember, connection: str, at_us: int) -> None:
         """Note that a member's connection has ended. Call this before its open requests are dropped."""
         leaves = any(waiting.member_id == member.id and waiting.generation < JOIN_EPOCH for waiting in group.open.values())
         if member.present and not leaves:
             self.add(group, ConnectionClosed, at_us, (connection, member.id), **Identity.of_member(member).named)
 
-    def on_gap(self, group: Watched, at_us: int, because: str) -> None:
+    def on_gap(self, group: EpochGroupCore, at_us: int, because: str) -> None:
         """Note that frames are missing. Call this before what is known of the group is dropped."""
         if self.current is not None:
             self.known = False
@@ -297,7 +296,7 @@ class EpochRebalances(Recorder):
         if partitions:
             self.freed_us = max(self.freed_us, at_us)
 
-    def _take(self, group: Watched, member: EpochMember, gained: Partitions, at_us: int) -> None:
+    def _take(self, group: EpochGroupCore, member: EpochMember, gained: Partitions, at_us: int) -> None:
         """Note that a member holds partitions, which another may have held whose end was not seen."""
         unexplained = {each for each in gained if each not in self.free}
         if unexplained:
@@ -316,12 +315,12 @@ class EpochRebalances(Recorder):
                     self.unheld_us[each] = self.unheld_us.get(each, 0) + max(0, at_us - since_us)
 
     @staticmethod
-    def _shown(group: Watched, partitions: Partitions) -> dict[str, list[int]]:
+    def _shown(group: EpochGroupCore, partitions: Partitions) -> dict[str, list[int]]:
         return {group.topic_text(topic): numbers for topic, numbers in by_topic(partitions).items()}
 
     # ------------------------------------------------------------------------------------------------ the rebalance
 
-    def _rose(self, group: Watched, exchange: Exchange, member: EpochMember, was: Known) -> None:
+    def _rose(self, group: EpochGroupCore, exchange: Exchange, member: EpochMember, was: Known) -> None:
         assert group.epoch is not None
         cause, starter = "", None
         if group.born_us == exchange.res_us:
@@ -363,7 +362,7 @@ class EpochRebalances(Recorder):
             self.current.awaited[member.id] = Awaited(identity, NOT_GIVEN_UP if told_us else GONE, self.current.began_us, at_us)
         self.lost.setdefault(identity.holder, MemberProgress(identity, told_us=told_us, stopped_us=stopped_us))
 
-    def _end_if_served(self, group: Watched, at_us: int, frame: FramePlace | None) -> None:
+    def _end_if_served(self, group: EpochGroupCore, at_us: int, frame: FramePlace | None) -> None:
         current = self.current
         if current is None or current.generation is None:
             return
@@ -385,7 +384,7 @@ class EpochRebalances(Recorder):
                 self.add(group, MemberServed, at_us, subject, frame=frame, **progress.identity.named, partitions=owned)
         self._end(group, at_us, SERVED, frame)
 
-    def _end(self, group: Watched, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
+    def _end(self, group: EpochGroupCore, at_us: int, ended: str, frame: FramePlace | None = None) -> None:
         current = self.current
         assert current is not None
         present = [member for member in group.members.values() if member.present and member.id not in self.gone]
@@ -402,7 +401,7 @@ class EpochRebalances(Recorder):
         waited = _waited_for(current, present, at_us) if group.traits.exclusive else []
         self.end(group, at_us, ended, members, assignor=None, moved=moved, waited=waited, frame=frame)
 
-    def _moved(self, group: Watched, present: list[EpochMember], at_us: int) -> Moved:
+    def _moved(self, group: EpochGroupCore, present: list[EpochMember], at_us: int) -> Moved:
         """Return which partitions have another holder than before the rebalance; what has no holder yet counts until now."""
         for each, (_, since_us) in self.free.items():
             self.unheld_us[each] = self.unheld_us.get(each, 0) + max(0, at_us - since_us)
@@ -466,7 +465,7 @@ def _idle_since_us(current: Rebalance, but: str, otherwise_us: int) -> int:
     return max(current.began_us, min(stopped, default=otherwise_us))
 
 
-def _note_departure(group: Watched, gone: Gone, left: int, held: Partitions) -> None:
+def _note_departure(group: EpochGroupCore, gone: Gone, left: int, held: Partitions) -> None:
     """Note a member that went, with what it held by topic id."""
     ids = {group.topic_text(topic): topic for topic, _ in held}
 

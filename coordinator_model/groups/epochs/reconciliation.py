@@ -13,9 +13,9 @@ from coordinator_model.events import TOPICS_CHANGED
 from coordinator_model.groups.effects import Does
 from coordinator_model.groups.epochs.data import BUMPS_KEPT, EpochGroupData
 from coordinator_model.groups.epochs.events import DoubleOwned, EpochRose
+from coordinator_model.groups.epochs.group import UNSEEN_CAUSE
 from coordinator_model.groups.epochs.kinds import SHARE, STREAMS
 from coordinator_model.groups.epochs.records import JOIN_EPOCH, NO_PARTITIONS, Bump, DoubleGrant, EpochMember
-from coordinator_model.groups.epochs.topics import UNSEEN_CAUSE
 from coordinator_model.groups.evidence import epoch_response_evidence
 from coordinator_model.groups.records import Exchange, HeartbeatFacts, Partitions, Removed
 from coordinator_model.groups.tracker import NOTHING, Event

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from coordinator_model.events import GroupEvent, event_of
-from coordinator_model.finding import iso_utc
+from coordinator_model.wording import iso_utc
 
 Event = dict[str, Any]
 

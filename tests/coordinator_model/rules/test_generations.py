@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.classic import ask_heartbeat, left_behind, live, settled, zombie
+from tests.coordinator_model.classic import ask_heartbeat, left_behind, live, settled
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
 
 
@@ -36,95 +36,6 @@ def leader_answer(asked: Asked, generation: int, roster: list[Client], **fields:
 
 
 # ---------------------------------------------------------------------------------------------------- G-01
-
-
-def test_G_01_fires_on_a_member_that_ignores_illegal_generation(talk: Conversation) -> None:
-    old = left_behind(talk)
-    zombie(talk, old, 22)
-    finding = talk.the("G-01")
-    assert finding.severity is Severity.ERROR
-    assert finding.blame is Blame.CLIENT
-    assert finding.certainty is Certainty.HEURISTIC
-    assert finding.member_id == old.member_id
-    assert finding.client_id == "b"
-    assert finding.generation == 3
-    assert "generation 3" in finding.summary
-    assert "generation 4" in finding.summary
-    assert [evidence.frame for evidence in finding.evidence if "ILLEGAL_GENERATION" in evidence.frame]
-
-
-def test_G_01_waits_for_three_refusals_over_ten_seconds(talk: Conversation) -> None:
-    old = left_behind(talk)
-    for _ in range(12):
-        talk.heartbeat(old, 22)
-        talk.wait(500)
-    talk.settle()
-    assert talk.rules() == []
-
-
-def test_G_01_waits_for_two_of_the_members_own_heartbeat_intervals(talk: Conversation) -> None:
-    a, b = settled(talk)
-    for _ in range(3):
-        talk.wait(8_000)
-        talk.heartbeat(a)
-        talk.heartbeat(b)
-    talk.round([a, b], 4)
-    old = b.reconnected()
-    old.generation = 3
-    for _ in range(3):
-        talk.heartbeat(old, 22)
-        talk.wait(6_000)
-    talk.settle()
-    assert talk.rules() == ["T-04"]
-
-
-def test_G_01_is_reset_by_a_join_in_between(talk: Conversation) -> None:
-    old = left_behind(talk)
-    zombie(talk, old, 22, times=3)
-    talk.ask_join(old)
-    zombie(talk, old, 22, times=3)
-    talk.settle()
-    assert talk.rules() == ["T-04"]
-
-
-def test_G_01_needs_proof_of_a_higher_generation(talk: Conversation) -> None:
-    a, _ = settled(talk)
-    old = a.reconnected()
-    old.generation = 7
-    zombie(talk, old, 22)
-    talk.settle()
-    assert talk.rules() == ["G-07", "T-04"]
-
-
-def test_G_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
-    talk.round([a, b], 3)
-    asked = talk.ask_join(a)
-    talk.wait(1_000)
-    talk.joined(asked, generation=4, leader=a, roster=[a, b])
-    talk.sync_all([a])
-    zombie(talk, b, 22, times=5)
-    assert talk.rules() == ["R-11", "T-04"]
-    zombie(talk, b, 22, times=5)
-    talk.settle()
-    assert "R-11" in talk.rules()  # which is the cause that G-01 folds under
-
-
-def test_G_01_resolves_when_the_member_joins(talk: Conversation) -> None:
-    old = left_behind(talk)
-    zombie(talk, old, 22)
-    asked = talk.ask_join(old)
-    talk.joined(asked, generation=4, leader=old, roster=[old])
-    talk.wait(2_000)
-    assert talk.the("G-01").status is Status.RESOLVED
-
-
-def test_G_01_resolves_when_it_stops(talk: Conversation) -> None:
-    old = left_behind(talk)
-    zombie(talk, old, 22)
-    talk.wait(90_000)
-    assert talk.the("G-01").status is Status.RESOLVED
 
 
 # ---------------------------------------------------------------------------------------------------- G-02
@@ -331,17 +242,6 @@ def test_G_05_resolves_when_it_does_not_recur(talk: Conversation) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- G-01, G-02, G-04: their guards
-
-
-def test_G_01_allows_refusals_while_its_join_is_parked(talk: Conversation) -> None:
-    a, b = settled(talk)
-    talk.round([a, b], 4)
-    talk.ask_join(b.reconnected())
-    old = b.reconnected()
-    for _ in range(5):
-        talk.heartbeat(old, 22, generation=3)
-        talk.wait(3_000)
-    assert talk.rules() == ["R-01", "T-04"]
 
 
 def test_G_02_allows_a_coordinator_to_restart_unseen_before_the_generation_was_written(talk: Conversation) -> None:

@@ -11,9 +11,8 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.handlers.join_group import ISSUED_KEPT
 from coordinator_model.groups.classic.trackers.member_identity import HANDED_OUT_KEPT, LEAVES_KEPT, SUSPECTED_KEPT
 from coordinator_model.groups.group import REMOVED_MEMBERS_KEPT
-from tests.coordinator_model.classic import beside, live, replace, settled, static_group, zombie
+from tests.coordinator_model.classic import live, replace, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.epochs import Epochs, foo
 
 
 def static(talk: Conversation, name: str, instance_id: str) -> Client:
@@ -23,88 +22,6 @@ def static(talk: Conversation, name: str, instance_id: str) -> Client:
 
 
 # ---------------------------------------------------------------------------------------------------- M-01, M-02, M-08
-
-
-def test_M_01_fires_on_an_evicted_member_that_goes_on(talk: Conversation) -> None:
-    a, b = settled(talk)
-    talk.round([a], 4)
-    zombie(talk, b, 25)
-    finding = talk.the("M-01")
-    assert finding.member_id == b.member_id
-    assert finding.severity is Severity.WARNING
-    beside(talk, a, b, 25)
-    assert talk.the("M-01").severity is Severity.ERROR
-
-
-def test_M_01_is_no_error_before_the_rebalance_timeout_has_passed(talk: Conversation) -> None:
-    """The application of a starved machine polls again after 50 s, and rejoins then, as it may."""
-    a, b = settled(talk)
-    talk.joined(talk.ask_join(b, rebalance_timeout_ms=60_000), generation=4, leader=b, roster=[b])
-    talk.joined(talk.ask_join(a), generation=5, leader=a, roster=[a])
-    for _ in range(4):
-        beside(talk, a, b, 25)
-    assert talk.the("M-01").severity is Severity.WARNING
-    for _ in range(2):
-        beside(talk, a, b, 25)
-    assert talk.the("M-01").severity is Severity.ERROR
-
-
-def test_M_01_does_not_add_up_refusals_in_two_generations(talk: Conversation) -> None:
-    """Each is too few and too short by itself: the member joined in between."""
-    a, b = settled(talk)
-    talk.round([a], 4)
-    zombie(talk, b, 25, times=2, every_ms=3_000)
-    talk.round([a, b], 5)
-    talk.round([a], 6)
-    zombie(talk, b, 25, times=2, every_ms=3_000)
-    talk.settle()
-    assert "M-01" not in talk.rules()
-
-
-def test_M_01_allows_refusals_around_its_own_leave(talk: Conversation) -> None:
-    _, b = settled(talk)
-    talk.leave(b)
-    zombie(talk, b, 25, times=8, every_ms=700)
-    talk.settle()
-    assert talk.rules() == []
-
-
-def test_M_01_fires_on_a_member_that_goes_on_after_its_own_leave(talk: Conversation) -> None:
-    """A zombie that had once sent LeaveGroup, after a poll timeout, was never reported."""
-    a, b = settled(talk)
-    talk.leave(b, reason="consumer poll timeout has expired.")
-    talk.round([a], 4)
-    beside(talk, a, b, 25)
-    assert talk.rules() == ["T-05", "M-01"]
-
-
-def test_M_01_fires_on_a_member_whose_leave_was_refused_by_a_coordinator_that_moved(talk: Conversation) -> None:
-    a, b = settled(talk)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.call(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
-    a, b = a.reconnected("2"), b.reconnected("2")
-    talk.round([a], 4)
-    beside(talk, a, b, 25)
-    assert talk.rules() == ["M-01"]
-
-
-def test_M_01_allows_a_recovery_within_ten_seconds(talk: Conversation) -> None:
-    a, b = settled(talk)
-    talk.round([a], 4)
-    zombie(talk, b, 25, times=8, every_ms=700)
-    b.member_id = ""
-    talk.round([a, b], 5)
-    talk.settle()
-    assert talk.rules() == []
-
-
-def test_M_01_resolves_when_the_member_joins(talk: Conversation) -> None:
-    a, b = settled(talk)
-    talk.round([a], 4)
-    zombie(talk, b, 25)
-    talk.refuse_join(talk.ask_join(b), 25, b.member_id)
-    talk.wait(2_000)
-    assert talk.the("M-01").status is Status.RESOLVED
 
 
 def test_M_02_fires_when_a_stranger_is_accepted(talk: Conversation) -> None:
@@ -196,16 +113,6 @@ def test_M_08_allows_an_error_that_names_another_member(talk: Conversation) -> N
 
 
 # ---------------------------------------------------------------------------------------------------- M-01, M-02: their guards
-
-
-def test_M_01_allows_refusals_while_its_join_is_parked(talk: Conversation) -> None:
-    a, b = settled(talk)
-    talk.round([a], 4)
-    talk.ask_join(b.reconnected())
-    for _ in range(5):
-        talk.heartbeat(b, 25)
-        talk.wait(3_000)
-    assert talk.rules() == ["R-01", "T-04"]
 
 
 def test_M_02_allows_a_replaced_member_what_it_asked_before_it_was_replaced(talk: Conversation) -> None:
@@ -1164,18 +1071,3 @@ def test_snapshots_at_any_point_give_identical_findings() -> None:
     talk = troubled()
     assert {"G-03", "G-07", "G-08", "G-11", "M-07", "M-10", "S-03", "S-07"} <= set(talk.rules())
     assert talk.found_when_restored() == talk.findings
-
-
-def test_M_01_and_O_01_leave_a_member_of_the_consumer_protocol_alone_that_rejoins_by_its_own_heartbeat() -> None:
-    """It was said not to have joined again, for it sends no JoinGroup; its id comes back, as ids of that protocol do."""
-    talk = Epochs()
-    a = talk.member("a")
-    talk.joins(a, 1, foo(0))
-    for epoch in range(3, 14, 2):
-        talk.wait(50_000)  # longer than a session: the coordinator has removed it
-        talk.commits(a, 25)
-        talk.refused(a, 25)
-        talk.joins(a, epoch, foo(0))
-        talk.commits(a)
-    talk.settle()
-    assert talk.rules() == ["E-09"]  # its heartbeats came late, and nothing else

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from coordinator_model import rule_engine
-from coordinator_model.rules import Rule, rules_for, timers_for
+from coordinator_model.rule_engine import rules_for, timers_for
+from coordinator_model.rules import Rule
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.tests_of_rules import functions_of_rules
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from coordinator_model.finding import iso_utc
+from coordinator_model.wording import iso_utc
 from streaming.metrics.lag_history import KEPT, LagHistory
 from streaming.metrics.metrics_state import Group
 from streaming.published.records import RebalanceLag, lag_of, lag_of_rebalance

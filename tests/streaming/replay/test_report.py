@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator_model.finding import Status, iso_utc
+from coordinator_model.finding import Status
 from coordinator_model.rules.observation import V_01
 from coordinator_model.wire.record import Kind
+from coordinator_model.wording import iso_utc
 from streaming.replay.timeline import HistoryLine, Timeline
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_model.events import event_of
-from coordinator_model.finding import iso_utc
+from coordinator_model.wording import iso_utc
 
 NOW_S = 1_790_000_000.0
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from uuid import NAMESPACE_DNS, uuid5
 
-from coordinator_model.finding import iso_utc
+from coordinator_model.wording import iso_utc
 
 NOW_S = 1_790_000_000.0
 """Capture time at which the history ends."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_model.events import State
 from coordinator_model.groups.classic.state import Observation
-from coordinator_model.groups.coordinator_records import is_coordinator
+from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, Member, Removed, StaticMember
 from coordinator_model.groups.tracker import NOTHING, Event
 

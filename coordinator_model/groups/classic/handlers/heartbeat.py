@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.groups.classic.state import SHOWN, Observation
-from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.classic.trackers.sessions import THIN_SHARE
-from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import SLOW_US, RejoinAsked
 from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.wire.constants import (
@@ -178,7 +177,7 @@ def _rejoin_asked(group: ClassicGroup, exchange: Exchange, newest: Generation | 
         if newest is None or newest.roster is None or member.id in newest.roster:
             group.prove(member, exchange)
         group.observe(Observation.TOLD_TO_REJOIN, exchange.res_us)
-    if proven_in(group, exchange):
+    if group.phases_proven_by(exchange):
         if newest is not None and newest.generation == exchange.generation:
             newest.rejoin_asked = (*(id_ for id_ in newest.rejoin_asked if id_ != member.id), member.id)
         events = group.unlawful(exchange)

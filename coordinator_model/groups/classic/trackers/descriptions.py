@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.events import State
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.evidence import response_evidence
+from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.records import ExchangeKey
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.stored import Stored

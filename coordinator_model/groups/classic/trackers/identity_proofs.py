@@ -4,31 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import IdUnused
-from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, PREPARING, phases_of_members
+from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, PREPARING
 from coordinator_model.groups.records import Exchange, Generation, JoinFacts, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.releases import BrokerVersion, first_release
-from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, NONE
+from coordinator_model.releases import BrokerVersion
+from coordinator_model.wire.constants import JOIN_GROUP
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData
 
 _HOUR_US: Final = 3_600_000_000
-
-
-def proven_in(group: GroupData, exchange: Exchange) -> frozenset[str]:
-    """Return the phases that the group was in, if the response proves that its member and its generation are the request's; else none.
-
-    Of another broker than the coordinator that is known, only the version of its answer counts: it may be an older one.
-    """
-    if exchange.api_key in COMMITS and NONE not in exchange.error_codes:
-        return frozenset()
-    api_key, version = exchange.api_key, exchange.api_version
-    oldest = group.broker_release if is_coordinator(group, exchange.broker) else first_release(api_key, version)
-    loads = group.loading_near(exchange.broker, exchange.res_us)
-    return phases_of_members(api_key, version, exchange.error, oldest, numbered=exchange.generation >= 0, loads=loads)
 
 
 def bears_generation(broker_version: BrokerVersion, exchange: Exchange, body: Any) -> bool:

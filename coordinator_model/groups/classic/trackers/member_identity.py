@@ -20,10 +20,8 @@ from coordinator_model.groups.classic.trackers.identity_proofs import (
     in_one_life,
     never_empty,
     nothing_else_moves,
-    proven_in,
     unused_ids,
 )
-from coordinator_model.groups.coordinator_records import is_coordinator
 from coordinator_model.groups.events import (
     Collided,
     Contradicted,
@@ -42,6 +40,7 @@ from coordinator_model.groups.events import (
     TwoRosters,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
+from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.protocol.classic import INSTANCE_SINCE, PREPARING, TWO_STEP_JOIN_SINCE
 from coordinator_model.groups.records import (
     Ahead,
@@ -213,7 +212,7 @@ class MemberIdentity(Stored):
         if was_mismatched:
             self.mismatched = tuple(key for key in self.mismatched if key != exchange.key)
         events: list[Event] = []
-        if phases := proven_in(group, exchange):
+        if phases := group.phases_proven_by(exchange):
             if was_mismatched:
                 events.append(Mispaired(exchange))
             events.extend(self._clear_up(group, exchange, body, settled="P" not in phases))

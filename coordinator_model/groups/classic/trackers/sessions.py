@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
-from coordinator_model.groups.classic.trackers.identity_proofs import proven_in
 from coordinator_model.groups.events import SLOW_US, Slow, Throttled
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.records import ClientInfo, Exchange, Generation, JoinFacts, LeaveFacts, Member, Removed
@@ -151,7 +150,7 @@ class Sessions(Stored):
             self._joined(body.member_id, exchange.res_us - exchange.inv_us)
         if api_key == JOIN_GROUP and error == INVALID_SESSION_TIMEOUT:
             events += (SessionRefused(exchange),)
-        if exchange.silence_us and exchange.gap_free and member is not None and proven_in(group, exchange):
+        if exchange.silence_us and exchange.gap_free and member is not None and group.phases_proven_by(exchange):
             events += (Survived(exchange, member),)
         return events
 

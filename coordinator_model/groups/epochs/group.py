@@ -1,4 +1,7 @@
-"""What the assignments of an epoch show of the topics of a group with epochs: the coordinator assigns all partitions of each."""
+"""A group with epochs as the recorder of its rebalances sees it, and what its assignments show of topics.
+
+The coordinator assigns all partitions of each topic.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,39 @@ from collections.abc import Iterable
 from typing import Final
 
 from coordinator_model.events import PARTITIONS_ADDED, TOPIC_DELETED, TOPIC_MADE_ANEW, TOPIC_MATCHES
-from coordinator_model.groups.epochs.watched import Watched
+from coordinator_model.groups.epochs.kinds import KINDS, Kind
+from coordinator_model.groups.epochs.records import Bump, EpochMember, InstanceClaim
+from coordinator_model.groups.group import Group
 from coordinator_model.groups.records import Partitions
 
 UNSEEN_CAUSE: Final = "topics, a pattern or the configuration changed"
 
 
-def topics_changed(group: Watched, gained: Partitions, lost: Partitions) -> str:
+class _OfKind:
+    __slots__ = ()
+
+    traits: Kind
+
+
+class EpochGroupCore(_OfKind, Group[EpochMember]):
+    """A group with epochs, without the recorder of its rebalances, which stands on this."""
+
+    kind: str = ""
+    epoch: int | None = None  #: the newest seen in any success
+    born_us: int = 0  #: when its first member joined; 0 if that was not seen
+    bumps: list[Bump] = []
+    claims: dict[str, InstanceClaim] = {}
+    topic_names: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        self.traits = KINDS[self.kind]
+
+    def topic_text(self, topic: str) -> str:
+        """Return the topic's name, its id if the name is not known."""
+        return self.topic_names.get(topic) or self.facts.topic_name(self.cluster, topic) or topic
+
+
+def topics_changed(group: EpochGroupCore, gained: Partitions, lost: Partitions) -> str:
     """Return what happened to a topic, empty if that is not certain. Topics are ids, under which they are assigned.
 
     :param gained: what members got and nobody is known to have held before.
