@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from py_compile import PycInvalidationMode
@@ -34,6 +35,7 @@ MUTATED = ("coordinator_model/groups", "coordinator_model/rules")
 NOT_MUTATED = {"coordinator_model/rules/document.py"}  # writes docs/rules.md
 TESTS = "tests/coordinator_model"
 SLOW = ("wire", "test_histories.py", "test_random_frames.py", "test_lab.py", "rules/test_switched_off.py", "rules/test_timers.py")
+NEAREST = 40  #: tests, by how few lines they reach, that are tried before all others
 PYTEST = ("pytest", "-x", "-q", "-p", "no:cacheprovider", *(f"--ignore={TESTS}/{name}" for name in SLOW))
 COVERAGE = "[run]\ndynamic_context = test_function\nsource = coordinator_model\n"
 SWAPPED = {
@@ -155,6 +157,7 @@ def tests_by_line(folder: Path) -> dict[tuple[str, int], set[str]]:
 
 
 def outcome(mutant: Mutant, tests: list[str], folders: SimpleQueue[Path], timeout_s: float) -> str:
+    """Try a mutant with tests, the nearest first."""
     if not tests:
         return "not reached"
     folder = folders.get()
@@ -162,7 +165,8 @@ def outcome(mutant: Mutant, tests: list[str], folders: SimpleQueue[Path], timeou
     source = file.read_bytes()
     file.write_bytes(mutant.applied(source))
     try:
-        return "killed" if run(folder, *PYTEST, *tests, timeout_s=timeout_s).returncode else "survived"
+        tried = (batch for batch in (tests[:NEAREST], tests[NEAREST:]) if batch)
+        return "killed" if any(run(folder, *PYTEST, *batch, timeout_s=timeout_s).returncode for batch in tried) else "survived"
     except subprocess.TimeoutExpired:
         return "timed out"
     finally:
@@ -185,11 +189,12 @@ def main() -> None:
         copies = [copied(Path(scratch).resolve() / str(number)) for number in range(options.workers)]
         began_s = time.monotonic()
         reached = tests_by_line(copies[0])
+        reaches = Counter(itertools.chain.from_iterable(reached.values()))
         timeout_s = 60 + 10 * (time.monotonic() - began_s)  # the machine may be busier by then
         tried = {}
         for mutant in sample:
             found = {test for line in mutant.lines for test in reached.get((mutant.path, line), ())}
-            tests = sorted(found - {TESTS}) or sorted(found)
+            tests = sorted(found - {TESTS}, key=lambda test: (reaches[test], test)) or sorted(found)
             tried[pool.submit(outcome, mutant, tests, folders, timeout_s)] = mutant
         for folder in copies:
             folders.put(folder)
