@@ -26,6 +26,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,6 @@ BREACH_NAMES = 4_000  # a name comes again when its finding is over: the state d
 LIVELY = 200  #: groups that commit and rebalance, beside those that only heartbeat
 COMMITS_PER_S = 50
 REJOINS_PER_S = 1
-
-ORDERS = wire.ConsumerProtocolAssignmentTopicPartition(topic="orders", partitions=(0,))
-ALL = wire.encode_assignment(wire.ConsumerProtocolAssignment(assigned_partitions=(ORDERS,)), 0)
-NOTHING = wire.encode_assignment(wire.ConsumerProtocolAssignment(), 0)
 
 _BATCH = struct.Struct(">qiibIhiqqqhii")
 _CRC_FROM = 21  # the checksum covers what follows it
@@ -139,16 +136,24 @@ class Member:
         return self.exchange(at_us, number, ask, wire.HeartbeatResponse(), 4)
 
 
+@cache
+def one_partition(number: int) -> bytes:
+    """The assignment of one partition of the topic ``orders``."""
+    orders = wire.ConsumerProtocolAssignmentTopicPartition(topic="orders", partitions=(number,))
+    return wire.encode_assignment(wire.ConsumerProtocolAssignment(assigned_partitions=(orders,)), 0)
+
+
 def round_of(members: Sequence[Member], generation: int, at_us: int, exchange: int) -> list[MirrorRecord]:
     """A rebalance of all members: every JoinGroup is asked before the first is answered, then every SyncGroup."""
     leader = members[0]
     named = {"protocol_type": "consumer", "protocol_name": "range"}
     roster = tuple(wire.JoinGroupResponseMember(member_id=member.id, metadata=SUBSCRIPTION) for member in members)
     plan = tuple(
-        wire.SyncGroupRequestAssignment(member_id=member.id, assignment=ALL if member is leader else NOTHING) for member in members
+        wire.SyncGroupRequestAssignment(member_id=member.id, assignment=one_partition(index))
+        for index, member in enumerate(members)
     )
     joins, syncs = [], []
-    for member in members:
+    for member, given in zip(members, plan, strict=True):
         leads = member is leader
         ask = wire.JoinGroupRequest(
             group_id=member.group,
@@ -165,8 +170,8 @@ def round_of(members: Sequence[Member], generation: int, at_us: int, exchange: i
         submit = wire.SyncGroupRequest(
             group_id=member.group, generation_id=generation, member_id=member.id, assignments=plan if leads else (), **named
         )
-        given = wire.SyncGroupResponse(assignment=ALL if leads else NOTHING, **named)
-        syncs.append(member.exchange(at_us + 2_000, exchange + 1, submit, given, 5))
+        answer = wire.SyncGroupResponse(assignment=given.assignment, **named)
+        syncs.append(member.exchange(at_us + 2_000, exchange + 1, submit, answer, 5))
     return [record for exchanges in (joins, syncs) for side in (0, 1) for record in (each[side] for each in exchanges)]
 
 

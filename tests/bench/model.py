@@ -25,6 +25,7 @@ from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.gc_tuning import keep_collections_short
 from tests.coordinator_model.conversation import START_US, Client, Conversation
 from tests.coordinator_model.epochs import INTERVAL_MS, Epochs, foo
+from tests.coordinator_model.rules.generations import parts, share_out
 
 GENERATION = 5
 
@@ -37,7 +38,7 @@ class Crowd(NamedTuple):
 
 
 def settle(groups: int, members: int) -> Crowd:
-    """Every group joins and syncs once."""
+    """Every group joins and syncs once. Each member has a partition."""
     model = Coordinator(topic="mirror", partition=0)
     crowd: list[tuple[str, Client]] = []
     offset, latest_us = 0, START_US
@@ -48,7 +49,8 @@ def settle(groups: int, members: int) -> Crowd:
         for index, client in enumerate(clients):
             client.connection = f"{number}-{index}"
             client.member_id = f"worker-{number}-{index}-8f14e45f-ceea-467f-9b2c-{number:06d}{index:06d}"
-        talk.round(clients, GENERATION)
+        talk.join_all(clients, GENERATION)
+        share_out(talk, clients, {client: parts(index) for index, client in enumerate(clients)}, talk.protocol)
         offset, latest_us = talk.offset, max(latest_us, talk.now_us)
         crowd += [(talk.group, client) for client in clients]
         model.drain_events()  # as the job does
