@@ -200,6 +200,13 @@ class LeaveRefused(NamedTuple):
     times: int
 
 
+class Failed(NamedTuple):
+    """A response with error codes, of which ``errors`` holds all."""
+
+    exchange: Exchange
+    errors: frozenset[int]
+
+
 class Mispaired(NamedTuple):
     """A request succeeded whose group.instance.id is not its member's."""
 

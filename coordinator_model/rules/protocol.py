@@ -13,7 +13,7 @@ from typing import Any
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, INFO, OPERATOR, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import Verdict
-from coordinator_model.groups.classic.trackers.assignments import Failed, SyncAnswered, SyncAsked, Unparsable
+from coordinator_model.groups.classic.trackers.assignments import SyncAnswered, SyncAsked, Unparsable
 from coordinator_model.groups.classic.trackers.plans import (
     AHEAD,
     ORDER,
@@ -22,6 +22,7 @@ from coordinator_model.groups.classic.trackers.plans import (
     strange_protocol,
 )
 from coordinator_model.groups.epochs.events import Migrated
+from coordinator_model.groups.events import Failed
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.protocol.classic import TWO_STEP_JOIN_SINCE

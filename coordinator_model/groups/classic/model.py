@@ -26,12 +26,12 @@ from coordinator_model.groups.classic.handlers import (
 )
 from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.view import view
-from coordinator_model.groups.events import SLOW_US, FenceIgnored, Mismatched
+from coordinator_model.groups.events import SLOW_US, Failed, FenceIgnored, Mismatched
 from coordinator_model.groups.evidence import request_evidence
 from coordinator_model.groups.group import GroupModel
 from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.records import CommitFacts, Exchange, Member, Removed
-from coordinator_model.groups.requests import MODELLED_API_KEYS
+from coordinator_model.groups.requests import ASKED_OF_COORDINATOR, MODELLED_API_KEYS
 from coordinator_model.groups.responses import assigns_partitions, error_codes, note_version
 from coordinator_model.groups.tracker import NOTHING, Event, Tracker
 from coordinator_model.wire import CONNECT
@@ -45,6 +45,7 @@ from coordinator_model.wire.constants import (
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
+    NONE,
     OFFSET_COMMIT,
     OFFSET_DELETE,
     OFFSET_FETCH,
@@ -108,6 +109,9 @@ def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Ev
         if group.protocol_type == CONNECT:
             group.recurring.config_offsets.on_assignment(exchange, body)
     if exchange.api_key != HEARTBEAT or exchange.error:
+        errors = exchange.error_codes - {NONE}
+        if errors and exchange.api_key in ASKED_OF_COORDINATOR:
+            events = (*events, Failed(exchange, errors))
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)
         if isinstance(exchange.facts, CommitFacts) and any(isinstance(event, Verdict) for event in events):

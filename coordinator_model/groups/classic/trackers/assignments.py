@@ -43,7 +43,6 @@ from coordinator_model.groups.classic.trackers.plans import (
     without_claims,
 )
 from coordinator_model.groups.evidence import request_evidence, response_evidence
-from coordinator_model.groups.requests import ASKED_OF_COORDINATOR
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.stored import Stored
 from coordinator_model.wire.constants import (
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from coordinator_model.groups.records import Exchange
 
 
-API_KEYS: Final = ASKED_OF_COORDINATOR
+API_KEYS: Final = frozenset({JOIN_GROUP, SYNC_GROUP})
 
 STREAM: Final = "stream"  #: Kafka Streams' assignor
 SUSPECTS_KEPT: Final = 16
@@ -122,13 +121,6 @@ class Unparsable(NamedTuple):
     raw: bytes
 
 
-class Failed(NamedTuple):
-    """A response with error codes, of which ``errors`` holds all."""
-
-    exchange: Exchange
-    errors: frozenset[int]
-
-
 # ---------------------------------------------------------------------------------------------------- facts
 
 
@@ -157,11 +149,8 @@ class Assignments(Stored):
         self.wanted = {topic: Wanted(*one) for topic, one in self.wanted.items()}
 
     def on_request(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
-        if exchange.api_key == JOIN_GROUP:
-            return self._join_asked(group, exchange, body)
-        if exchange.api_key == SYNC_GROUP:
-            return self._sync_asked(group, exchange, body)
-        return NOTHING
+        asked = self._join_asked if exchange.api_key == JOIN_GROUP else self._sync_asked
+        return asked(group, exchange, body)
 
     def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         events = NOTHING
@@ -172,12 +161,11 @@ class Assignments(Stored):
                 events = self._joined(group, exchange, body, newcomer=newcomer)
             elif body.error_code == INCONSISTENT_GROUP_PROTOCOL:
                 events = self._no_common_protocol(exchange)
-        elif api_key == SYNC_GROUP and body.error_code == 0:
+        elif body.error_code == 0:
             events = self._synced(group, exchange, body)
         if self.older is not None or self.suspects:
             self._tidy(group, exchange)
-        errors = exchange.error_codes - {0}
-        return (*events, Failed(exchange, errors)) if errors else events
+        return events
 
     def on_gap(self, group: GroupData) -> None:
         """Drop the current plan. Partition counts do not depend on the coordinator, and stay.
@@ -476,6 +464,5 @@ class Assignments(Stored):
         """Drop suspects that were reported or explained long ago, and the older plan once no SyncGroup waits for it."""
         if self.older is not None and not is_awaited(group, self.older):
             self.older = None
-        if exchange.api_key in {JOIN_GROUP, SYNC_GROUP}:
-            oldest_us = exchange.res_us - group.settings.quiet_ms * 1_000
-            self.suspects = tuple(one for one in self.suspects if one.at_us >= oldest_us)
+        oldest_us = exchange.res_us - group.settings.quiet_ms * 1_000
+        self.suspects = tuple(one for one in self.suspects if one.at_us >= oldest_us)
