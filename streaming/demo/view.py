@@ -170,11 +170,13 @@ class Log:
 
     def observation(self, new: Observation, before: Observation | None) -> None:
         """Print a finding when it opens, changes its severity or is resolved; other updates are not printed."""
-        word = _word(new.finding)
+        finding, word = new.finding, _word(new.finding)
         if before is not None and word == _word(before.finding):
             return
-        style = COLOURS.get(word, "green")
-        self._line(new.read_us, Text.assemble((f"{word:<9} ", style), visible(f"{new.finding['rule']} {new.finding['summary']}")))
+        words = f"{finding['rule']} {finding['summary']}"
+        if before is None and word == "resolved":  # over before it was published
+            word, words = str(finding["severity"]), f"{words} It is over."
+        self._line(new.read_us, Text.assemble((f"{word:<9} ", COLOURS.get(word, "green")), visible(words)))
 
     def _line(self, at_us: int, text: Text) -> None:
         self._console.print(Text(f"{_local(at_us)} ", "dim") + text, soft_wrap=True)

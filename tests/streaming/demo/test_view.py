@@ -153,3 +153,13 @@ def test_the_log_says_each_finding_once_and_its_changes_of_severity():
     log.note(Note(FACT_US, "SIGSTOP to it"))
     words = [line.split()[1] for line in console.file.getvalue().splitlines()]
     assert words == ["warning", "error", "resolved", "demo"]
+
+
+def test_the_log_says_that_a_finding_is_over_that_was_over_before_it_was_published():
+    console = Console(file=io.StringIO(), width=200)
+    log = view.Log(console)
+    screen_state = ScreenState(on_note=log.note, on_observation=log.observation)
+    screen_state.finding_read(*observation(severity=Severity.INFO, status=Status.RESOLVED, resolved_at_us=FACT_US))
+    (line,) = console.file.getvalue().splitlines()
+    assert line.split()[1] == "info"
+    assert line.endswith(" It is over.")
