@@ -26,6 +26,7 @@ def found(job: MonitorProcess, rule: str) -> list[dict[str, Any]]:
     return [finding for finding in job.topic("findings").values() if finding["rule"] == rule]
 
 
+@pytest.mark.long
 def test_a_tap_and_a_notifier_that_are_killed_are_found_within_20_s(tmp_path: Path) -> None:
     front, other = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}"
     with ExitStack() as stack:

@@ -158,6 +158,7 @@ def test_a_partition_added_to_the_mirror_does_not_end_the_monitor_and_moves_grou
     assert [each for each in world.open_findings() if each.startswith("Q-")] == []
 
 
+@pytest.mark.long
 def test_the_status_line_says_neither_a_pace_nor_up_to_date_while_kafka_is_away(world: World) -> None:
     world.broker.kill()
     away = len(world.monitor.said)

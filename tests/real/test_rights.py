@@ -281,6 +281,7 @@ def test_each_right_to_create_that_is_missing_is_said(scene):
             assert f"topic {name}: user {user} lacks the right to Create" in said
 
 
+@pytest.mark.long
 def test_each_right_on_a_topic_that_is_missing_is_said(scene, group):
     for name in (TOPICS.mirror, *result_topics(TOPICS), TOPICS.lag, *notifier_topics(TOPICS)):
         created(scene, name)

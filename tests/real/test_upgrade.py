@@ -104,6 +104,7 @@ def test_it_goes_on_where_the_earlier_release_stopped(upgraded: Any) -> None:
     assert monitor.stop() == 0
 
 
+@pytest.mark.long
 def test_a_checkpoint_for_another_number_of_lanes_is_refused_and_carried_over(upgraded: Any) -> None:
     """The models that are carried over are those that the model alone has become; with them the monitor goes on."""
     monitor, story = upgraded
