@@ -1,15 +1,25 @@
-"""A thread that runs as long as a context."""
+"""What runs, or is open, as long as a context."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, ClassVar, Final, Self
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from typing import ClassVar, Final, Self
 
 _ENDS_WITHIN_S: Final = 5.0
 """An answer of Kafka that does not come must not hold up the end."""
+
+
+class Closing:
+    """A context manager whose end closes it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        raise NotImplementedError
 
 
 class Background:
@@ -28,7 +38,7 @@ class Background:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(self.ends_within_s)
 

@@ -35,7 +35,6 @@ from streaming.spark import jvm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
 
 HOST: Final = "127.0.0.1"
 START_TIMEOUT_S: Final = 300.0  # for an overloaded machine; a start usually takes 5 s
@@ -229,7 +228,7 @@ class Broker:
             self.close()
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         self.close()
 

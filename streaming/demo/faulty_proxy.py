@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from coordinator_model import wire
@@ -98,7 +97,7 @@ class HostileProxy:
         self._started.result(_START_TIMEOUT_S)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has already ended
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(_START_TIMEOUT_S)

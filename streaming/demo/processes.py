@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from streaming.demo.broker import guard
@@ -217,7 +216,7 @@ class Processes:
         self._guard = guard(-self._leader.pid, *self._leftovers)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.stop_all()
         finally:

@@ -15,8 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version as installed_version
-from types import TracebackType
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from coordinator_model import wire
 from coordinator_model.wire.constants import (
@@ -26,6 +25,7 @@ from coordinator_model.wire.constants import (
     NONE,
     NOT_COORDINATOR,
 )
+from streaming.background import Closing
 
 SOFTWARE_NAME: Final = "rebalance-monitor-raw-client"
 
@@ -53,7 +53,7 @@ class RawClientError(RuntimeError):
     """The broker is unreachable, closed the connection, did not answer, or sent an invalid answer; the message names the broker."""
 
 
-class Connection:
+class Connection(Closing):
     """One TCP connection to one broker.
 
     :param address: ``host:port``.
@@ -134,12 +134,6 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def _read_frame(self, deadline: float) -> bytes:
         size = int.from_bytes(self._read(4, deadline), "big", signed=True)

@@ -9,9 +9,9 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import NamedTuple, Self
 
+from streaming.background import Background
 from streaming.demo.verdicts import Observation
 from streaming.kafka.compacted import CompactedReader
 from streaming.published.records import Json
@@ -94,15 +94,16 @@ class ScreenState:
             return list(self._notes)
 
 
-class Watcher:
+class Watcher(Background):
     """Reads the findings and the groups topic into a screen state; a context manager with a thread of its own."""
 
+    ends_within_s = None
+
     def __init__(self, screen_state: ScreenState, bootstrap: str, *, findings: str, groups: str) -> None:
+        super().__init__("watcher")
         self._screen_state = screen_state
         self._findings = findings
-        self._ending = threading.Event()
         self._reader = CompactedReader(lambda: {"bootstrap.servers": bootstrap}, (findings, groups), "the demo")
-        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
 
     def __enter__(self) -> Self:
         """Start to read; the topics must exist.
@@ -110,17 +111,14 @@ class Watcher:
         :raises SetupError: when a topic cannot be read.
         """
         self._reader.start()
-        self._thread.start()
-        return self
+        return super().__enter__()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._ending.set()
-        if self._thread.is_alive():
-            self._thread.join()
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         self._reader.close()
 
     def _run(self) -> None:
-        while not self._ending.is_set():
+        while not self._stop.is_set():
             for record in self._reader.poll(0.1):
                 if record.value is None:
                     continue

@@ -7,10 +7,11 @@ A compacted topic has no end at which one may stop; records come while it is rea
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, TopicPartition
 
+from streaming.background import Closing
 from streaming.errors import SetupError
 from streaming.kafka.acls import not_readable
 from streaming.kafka.clients import LastingConsumer, reason_of
@@ -20,7 +21,6 @@ from streaming.kafka.watermarks import bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from types import TracebackType
 
     from confluent_kafka import Consumer
 
@@ -34,7 +34,7 @@ class TopicError(SetupError):
     """A topic is missing or refused; the message names it, and the remedy."""
 
 
-class CompactedReader:
+class CompactedReader(Closing):
     """Reads topics from their beginning, or from a time on, without a group and without committing; a context manager.
 
     :param properties: returns librdkafka's properties; it is called again when Kafka refuses the credentials.
@@ -77,12 +77,6 @@ class CompactedReader:
             },
             on_error=lambda error: self._say(error.str()) if error.fatal() or error.code() in _BLIND else None,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         self._consumer.close()

@@ -12,9 +12,10 @@ import hmac
 import os
 import socket
 import struct
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator_model import wire
+from streaming.background import Closing
 from streaming.kafka.trust import tls_context
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class DirectError(Exception):
     """The broker cannot be asked, or does not answer as expected; the message says why."""
 
 
-class DirectConnection:
+class DirectConnection(Closing):
     """One connection to one broker, logged in; a context manager.
 
     :param properties: of librdkafka.
@@ -81,12 +82,6 @@ class DirectConnection:
 
     def close(self) -> None:
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _exchange(self, frame: bytes) -> bytes:
         try:

@@ -7,16 +7,15 @@ may answer late, and the monitor must go on meanwhile.
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wording import counted
+from streaming.background import Background
 from streaming.errors import SetupError
 from streaming.kafka.topics import MISSING, describe_mirror
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from streaming.config.settings import MonitorConfig
     from streaming.kafka.topics import Described, Mirror
@@ -24,12 +23,14 @@ if TYPE_CHECKING:
 LOOK_EVERY_S: Final = 5.0
 
 
-class MirrorWatch:
+class MirrorWatch(Background):
     """A context manager that watches one topic.
 
     :param look: asks Kafka; the tests have answers of their own.
     :param tell: called with one sentence, by :meth:`partitions`.
     """
+
+    ends_within_s = 0.0
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class MirrorWatch:
         look: Callable[[MonitorConfig], Described | None] = describe_mirror,
         every_s: float = LOOK_EVERY_S,
     ) -> None:
+        super().__init__("mirror-watch")
         self._config = config
         self._mirror = mirror
         self._tell = tell
@@ -48,15 +50,6 @@ class MirrorWatch:
         self._seen: Described | None = None
         self._partitions = mirror.partitions
         self._said_missing = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="mirror-watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stop.set()
 
     def partitions(self) -> int:
         """Return how many partitions the topic has; a change is reported once.
@@ -88,7 +81,7 @@ class MirrorWatch:
         """Ask Kafka now; no answer changes nothing."""
         self._seen = self._look(self._config) or self._seen
 
-    def _watch(self) -> None:
+    def _run(self) -> None:
         while not self._stop.wait(self._every_s):
             self.look()
 

@@ -29,7 +29,6 @@ from streaming.mirror.topics import KnownTopics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
 
     from streaming.mirror.listener import Listener
     from streaming.mirror.producer import MirrorSink
@@ -179,7 +178,7 @@ class Tap:
     async def __aenter__(self) -> Self:
         return await self.start()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     # --- inside ------------------------------------------------------------------------------------------------------

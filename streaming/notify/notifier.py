@@ -22,7 +22,6 @@ from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookCha
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
     from streaming.config.notify import Alertmanager, Notify, Stdout, Webhook
     from streaming.config.settings import MonitorConfig
@@ -149,7 +148,7 @@ class Notifier:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._feed.close()
 
     def _start(self) -> None:

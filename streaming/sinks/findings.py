@@ -7,9 +7,10 @@ one that reports each record reports some twice. So the reader starts at the beg
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_model.finding import Finding, Status
+from streaming.background import Closing
 from streaming.kafka.clients import LastingProducer, Queued
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.credentials import Credentials
@@ -18,7 +19,6 @@ from streaming.published.finding_json import from_json, microseconds  # noqa: F4
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import TracebackType
 
     from streaming.config.settings import Kafka
 
@@ -30,7 +30,7 @@ class News(NamedTuple):
     opened: bool  #: else resolved
 
 
-class FindingsReader:
+class FindingsReader(Closing):
     """Reads the findings topic from its beginning; a context manager.
 
     ``open`` holds the open findings by id. ``resolved`` holds, by id, when the resolution was written, in seconds since the epoch, for
@@ -47,10 +47,7 @@ class FindingsReader:
             kafka.for_librdkafka, (topic,), "the reader of findings", reach_timeout_s=kafka.reach_timeout_s, trouble=tell
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def close(self) -> None:
         self._records.close()
 
     @property

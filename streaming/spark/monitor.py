@@ -30,7 +30,6 @@ from streaming.spark.supervisor import JVM_ENDS_WITHIN_S, Supervisor
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -110,9 +109,9 @@ class Monitor:
         self._moved_at = time.monotonic()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._signs.close()
-        self._mirror_watch.__exit__(kind, error, trace)
+        self._mirror_watch.__exit__()
         self._stop()
         self.writer.flush(_FLUSH_S)
 

@@ -12,10 +12,7 @@ import os
 import re
 import select
 import termios
-from typing import TYPE_CHECKING, Final, Self
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from typing import Final, Self
 
 _ESCAPE: Final = "\x1b"
 _ESCAPE_ALONE_S: Final = 0.05  #: after which what came is the key Escape, and not the beginning of a sequence
@@ -65,7 +62,7 @@ class Keyboard:
         termios.tcsetattr(self._descriptor, termios.TCSADRAIN, mode)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(termios.error):  # the terminal is gone
             termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)
 

@@ -13,14 +13,14 @@ import socket
 import struct
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
+from streaming.background import Closing
 from streaming.errors import SetupError
 from streaming.mirror.pcap.kernel_filter import pointer, program
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from types import TracebackType
 
     from streaming.mirror.pcap.files import Packet
 
@@ -53,7 +53,7 @@ class InterfaceGoneError(Exception):
     """The interface is down or was removed; the message says which."""
 
 
-class PacketSocket:
+class PacketSocket(Closing):
     """A ring of packets. A context manager.
 
     :param interface: its name, or :data:`ANY`.
@@ -87,12 +87,6 @@ class PacketSocket:
             self._raise_if_down()
         except OSError as error:
             raise InterfaceGoneError(f"interface {self.interface}: {(error.strerror or str(error)).lower()}") from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         self._ring.close()
