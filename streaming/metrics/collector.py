@@ -11,9 +11,7 @@ import time
 from collections import Counter
 from importlib.metadata import version
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model.counters import BUCKETS_S, EVICTIONS
 from coordinator_model.events import CAUSES, RECONCILING, State
@@ -22,6 +20,7 @@ from coordinator_model.groups.epochs.reconciliation import CAUSES as EPOCH_CAUSE
 from coordinator_model.rules import CATALOGUE
 from streaming.config.metrics import Lag
 from streaming.config.patterns import matches
+from streaming.metrics.families import families_of
 from streaming.metrics.metrics_state import Histogram
 from streaming.metrics.table import METRICS
 
@@ -55,13 +54,6 @@ _LOST: Final = {"records lost by the capture": "capture", "missing records": "mi
 
 _COSTS: Final = ("rebalance_finished_total", "rebalance_cost_member_seconds_total", "rebalance_unheld_partition_seconds_total")
 
-_FAMILIES: Final[dict[str, Callable[..., Family]]] = {
-    "gauge": GaugeMetricFamily,
-    "counter": CounterMetricFamily,
-    "histogram": HistogramMetricFamily,
-    "summary": SummaryMetricFamily,
-}
-
 
 class Collector:
     """Registered with prometheus_client, which calls :meth:`collect` in the thread of a scrape.
@@ -84,7 +76,7 @@ class Collector:
         self._now_s = now_s
 
     def describe(self) -> Iterable[Family]:
-        return _families().values()
+        return families_of(METRICS).values()
 
     def collect(self) -> Iterator[Family]:
         view = self._metrics_state.look()
@@ -95,10 +87,6 @@ class Collector:
             scrape.clusters()
             scrape.groups()
         yield from scrape.families.values()
-
-
-def _families() -> dict[str, Any]:
-    return {metric.name: _FAMILIES[metric.kind](metric.name, metric.help, labels=metric.labels) for metric in METRICS}
 
 
 class Selected(NamedTuple):
@@ -123,7 +111,7 @@ class _Scrape:
     """Builds the metric families of one scrape."""
 
     def __init__(self, view: View, settings: Metrics, max_partitions: int, now_s: float) -> None:
-        self.families = _families()
+        self.families = families_of(METRICS)
         self._max_partitions = max_partitions
         self._view = view
         self._settings = settings

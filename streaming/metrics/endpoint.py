@@ -10,8 +10,6 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry
-
 from streaming.metrics.collector import Collector
 from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.lag import LagWatch
@@ -72,11 +70,10 @@ def serving(
         yield None
         return
     metrics_state, vitals = MetricsState(mirror.topic), Vitals()
-    registry = CollectorRegistry()
-    registry.register(Collector(metrics_state, settings, max_partitions=config.lag.max_partitions))
+    collector = Collector(metrics_state, settings, max_partitions=config.lag.max_partitions)
     remedy = "set another port, or metrics.enabled = false"
     with (
-        opened(settings.listen, registry, vitals.probes, option="metrics.listen", remedy=remedy) as url,
+        opened(settings.listen, collector, vitals.probes, option="metrics.listen", remedy=remedy) as url,
         MetricsFeed(config, mirror, metrics_state, vitals, tell=tell) as feed,
         LagWatch(config, metrics_state, tell=tell) if config.lag.enabled else contextlib.nullcontext(),
     ):

@@ -109,11 +109,7 @@ class MetricsFeed(Background):
         return True
 
     def _read(self, reader: CompactedReader) -> None:
-        newest: dict[str, dict[str, bytes | None]] = {kind: {} for kind in self._kinds.values()}
-        for record in reader.poll(_WAIT_S):
-            newest[self._kinds[record.topic]][record.name] = record.value
-        for kind, records in newest.items():
-            self._metrics_state.apply(kind, records)
+        self._metrics_state.take(reader.poll(_WAIT_S), self._kinds)
         if not self._metrics_state.is_complete() and reader.caught_up():
             self._metrics_state.read_to_the_end()
 

@@ -29,6 +29,8 @@ from streaming.published.finding_json import microseconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from streaming.kafka.record import Record
+
 Made = TypeVar("Made")
 
 FINDINGS: Final = "findings"
@@ -185,6 +187,17 @@ class MetricsState:
             return None
 
     # --- from the result topics ---------------------------------------------------------------------------------------------
+
+    def take(self, records: Iterable[Record], kinds: Mapping[str, str]) -> None:
+        """Apply records of the result topics.
+
+        :param kinds: topic → which of them it is.
+        """
+        newest: dict[str, dict[str, bytes | None]] = {kind: {} for kind in kinds.values()}
+        for record in records:
+            newest[kinds[record.topic]][record.name] = record.value
+        for kind, values in newest.items():
+            self.apply(kind, values)
 
     def apply(self, kind: str, records: Mapping[str, bytes | None]) -> None:
         """Apply the newest value of some keys of a result topic; None is a tombstone."""

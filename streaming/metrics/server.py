@@ -10,7 +10,7 @@ from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, NamedTuple
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import ProcessCollector, make_wsgi_app
+from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 
 from streaming.config.address import parse_address
 from streaming.errors import SetupError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
 
     from streaming.config.address import Address
 
@@ -35,13 +35,15 @@ class Probes(NamedTuple):
 
 
 @contextlib.contextmanager
-def opened(listen: str, registry: CollectorRegistry, probes: Probes, *, option: str, remedy: str) -> Iterator[str]:
-    """Serve a registry, the process's own metrics and its probes as long as the context lasts; yield the URL of the metrics.
+def opened(listen: str, collector: Collector, probes: Probes, *, option: str, remedy: str) -> Iterator[str]:
+    """Serve what is collected, the process's own metrics and its probes as long as the context lasts; yield the URL of the metrics.
 
     :param option: the option that holds the address, for the error message.
     :param remedy: what to do when the address is in use.
     :raises SetupError: when it is no address, or the server cannot listen on it.
     """
+    registry = CollectorRegistry()
+    registry.register(collector)
     ProcessCollector(registry=registry)
     try:
         server = _Server(parse_address(listen))

@@ -7,62 +7,42 @@ both probes ask only whether it passes bytes on; ``rebalance_tap_mirror_up`` sho
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
+from streaming.metrics.families import SamplesCollector
 from streaming.metrics.server import Probes, opened
 from streaming.metrics.table import TAP_METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
-    from prometheus_client.core import Metric as Family
-
+    from streaming.metrics.families import Samples
     from streaming.mirror.producer import KafkaSink
     from streaming.mirror.tap import Tap
 
-_FAMILIES: Final = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
+
+def collector(tap: Tap, sink: KafkaSink) -> SamplesCollector:
+    """Return the collector of a tap's metrics."""
+    return SamplesCollector(TAP_METRICS, lambda: _samples(tap, sink))
 
 
-class TapCollector:
-    """Registered with prometheus_client, which calls :meth:`collect` in the thread of a scrape."""
-
-    def __init__(self, tap: Tap, sink: KafkaSink) -> None:
-        self._tap = tap
-        self._sink = sink
-
-    def describe(self) -> Iterable[Family]:
-        return self._families().values()
-
-    def collect(self) -> Iterable[Family]:
-        stats, sink, families = self._tap.stats, self._sink, self._families()
-        values = {
-            "rebalance_tap_open_connections": stats.open_connections,
-            "rebalance_tap_connections_total": stats.connections,
-            "rebalance_tap_refused_connections_total": stats.refused,
-            "rebalance_tap_unreadable_connections_total": stats.opaque,
-            "rebalance_tap_ended_connections_total": self._tap.stand_in.stats.ended if self._tap.stand_in is not None else 0,
-            "rebalance_tap_frames_total": stats.frames,
-            "rebalance_tap_mirror_up": sink.trouble is None and sink.written > 0,
-            "rebalance_tap_written_records_total": sink.written,
-            "rebalance_tap_buffered_records": sink.buffered,
-            "rebalance_tap_buffered_bytes": sink.buffered_bytes,
-            "rebalance_tap_lost_records_total": sink.lost,
-        }
-        for name, value in values.items():
-            families[name].add_metric((), value)
-        families["rebalance_tap_build_info"].add_metric((version("rebalance-monitor"),), 1)
-        for broker in self._tap.brokers:
-            families["rebalance_tap_unreachable_total"].add_metric((broker,), stats.unreachable[broker])
-        return families.values()
-
-    @staticmethod
-    def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
-        return {metric.name: _FAMILIES[metric.kind](metric.name, metric.help, labels=metric.labels) for metric in TAP_METRICS}
+def _samples(tap: Tap, sink: KafkaSink) -> Samples:
+    stats = tap.stats
+    yield "rebalance_tap_build_info", 1, (version("rebalance-monitor"),)
+    yield "rebalance_tap_open_connections", stats.open_connections, ()
+    yield "rebalance_tap_connections_total", stats.connections, ()
+    for broker in tap.brokers:
+        yield "rebalance_tap_unreachable_total", stats.unreachable[broker], (broker,)
+    yield "rebalance_tap_refused_connections_total", stats.refused, ()
+    yield "rebalance_tap_unreadable_connections_total", stats.opaque, ()
+    yield "rebalance_tap_ended_connections_total", tap.stand_in.stats.ended if tap.stand_in is not None else 0, ()
+    yield "rebalance_tap_frames_total", stats.frames, ()
+    yield "rebalance_tap_mirror_up", sink.trouble is None and sink.written > 0, ()
+    yield "rebalance_tap_written_records_total", sink.written, ()
+    yield "rebalance_tap_buffered_records", sink.buffered, ()
+    yield "rebalance_tap_buffered_bytes", sink.buffered_bytes, ()
+    yield "rebalance_tap_lost_records_total", sink.lost, ()
 
 
 ANSWERS_WITHIN_S: Final = 5.0
@@ -87,14 +67,10 @@ def probes(loop: asyncio.AbstractEventLoop) -> Probes:
     return Probes(stuck, stuck)
 
 
-@contextlib.contextmanager
-def serving(listen: str, tap: Tap, sink: KafkaSink) -> Iterator[str]:
-    """Serve metrics and probes of a tap that runs in this loop, as long as the context lasts; yield the URL of the metrics.
+def serving(listen: str, tap: Tap, sink: KafkaSink) -> AbstractContextManager[str]:
+    """Serve metrics and probes of a tap that runs in this loop, as long as the context lasts; it gives the URL of the metrics.
 
     :raises streaming.errors.SetupError: when the address is invalid, or cannot be listened on.
     """
-    registry = CollectorRegistry()
-    registry.register(TapCollector(tap, sink))
     answers = probes(asyncio.get_running_loop())
-    with opened(listen, registry, answers, option="--metrics", remedy="choose another port") as url:
-        yield url
+    return opened(listen, collector(tap, sink), answers, option="--metrics", remedy="choose another port")

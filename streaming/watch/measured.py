@@ -7,8 +7,6 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry
-
 from streaming.metrics.collector import Collector
 from streaming.metrics.metrics_state import FINDINGS, GROUPS, STATUS, MetricsState
 from streaming.metrics.server import Probes, opened
@@ -37,21 +35,15 @@ def measuring(
     kinds = {outputs.findings: FINDINGS, outputs.groups: GROUPS, outputs.status: STATUS}
 
     def take(records: list[Record]) -> None:
-        newest: dict[str, dict[str, bytes | None]] = {kind: {} for kind in kinds.values()}
-        for record in records:
-            newest[kinds[record.topic]][record.name] = record.value
-        for kind, values in newest.items():
-            state.apply(kind, values)
+        state.take(records, kinds)
         if not state.is_complete():
             state.read_to_the_end()
         state.observe(running=True, restarts=Counter())
         state.observe_progress(time.time(), None, {})
 
-    registry = CollectorRegistry()
-    registry.register(Collector(state, settings))
     probes = Probes(lambda: None, lambda: check.nothing)
     with (
-        opened(listen, registry, probes, option="--metrics", remedy="name another port") as url,
+        opened(listen, Collector(state, settings), probes, option="--metrics", remedy="name another port") as url,
         FeedThread(feed, take, "metrics", failed),
     ):
         yield url

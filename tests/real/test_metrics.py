@@ -15,13 +15,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from harness import kafka_sink, running_tap, wait_for
 from monitor_process import MonitorProcess
-from prometheus_client import CollectorRegistry
 
 from streaming.commands.run import run
 from streaming.demo.broker import HOST, Broker, free_port
 from streaming.demo.raw_client import Connection, RawMember, find_coordinator, share
 from streaming.metrics.server import Probes, opened
-from streaming.metrics.tap import TapCollector
+from streaming.metrics.tap import collector
 from tests.needs import needs
 from tests.processes import started
 from tests.real.brokers import frozen
@@ -61,9 +60,8 @@ def notifying(monitor):
 @contextmanager
 def measuring(tap, sink):
     """Where the metrics of a tap are."""
-    registry, well = CollectorRegistry(), Probes(lambda: None, lambda: None)
-    registry.register(TapCollector(tap, sink))
-    with opened(f"{HOST}:0", registry, well, option="", remedy="") as url:
+    well = Probes(lambda: None, lambda: None)
+    with opened(f"{HOST}:0", collector(tap, sink), well, option="", remedy="") as url:
         yield url.split("http://")[1].partition("/")[0]
 
 

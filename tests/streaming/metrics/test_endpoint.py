@@ -7,7 +7,6 @@ import urllib.error
 import urllib.request
 
 import pytest
-from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 
 from streaming.config.address import Address, parse_address
@@ -58,14 +57,12 @@ def test_it_is_off_unless_asked_for_and_then_heard_on_this_machine_alone():
 
 
 @pytest.fixture
-def registry():
-    registry = CollectorRegistry()
-    registry.register(Collector(MetricsState("mirror"), Metrics()))
-    return registry
+def collector():
+    return Collector(MetricsState("mirror"), Metrics())
 
 
-def test_any_free_port_may_be_asked_for(registry):
-    with opened("127.0.0.1:0", registry, WELL, **WRITTEN) as url:
+def test_any_free_port_may_be_asked_for(collector):
+    with opened("127.0.0.1:0", collector, WELL, **WRITTEN) as url:
         with urllib.request.urlopen(url, timeout=10) as answer:
             said = answer.read().decode()
         assert "rebalance_monitor_up 0.0" in said
@@ -74,32 +71,32 @@ def test_any_free_port_may_be_asked_for(registry):
         assert [line for line in only.splitlines() if not line.startswith("#")] == ["rebalance_monitor_up 0.0"]
 
 
-def test_a_port_that_is_taken_is_said_with_the_remedy(registry):
+def test_a_port_that_is_taken_is_said_with_the_remedy(collector):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(SetupError) as refused, opened(listen, registry, WELL, **WRITTEN):
+        with pytest.raises(SetupError) as refused, opened(listen, collector, WELL, **WRITTEN):
             pass
     assert str(refused.value) == f"metrics.listen: {listen} is already in use; set another port"
 
 
-def test_an_address_that_is_not_this_machines_is_said(registry):
+def test_an_address_that_is_not_this_machines_is_said(collector):
     refused = pytest.raises(SetupError, match=r"metrics\.listen: cannot listen on 192\.0\.2\.1:19930: ")
-    with refused, opened("192.0.2.1:19930", registry, WELL, **WRITTEN):
+    with refused, opened("192.0.2.1:19930", collector, WELL, **WRITTEN):
         pass
 
 
-def test_what_is_no_address_is_said_under_the_name_of_its_option(registry):
+def test_what_is_no_address_is_said_under_the_name_of_its_option(collector):
     with (
         pytest.raises(SetupError, match=r"^--metrics: the address must be host:port"),
-        opened("x", registry, WELL, option="--metrics", remedy=""),
+        opened("x", collector, WELL, option="--metrics", remedy=""),
     ):
         pass
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::1]:0", "localhost:0"])
-def test_probes_are_answered_beside_the_metrics_and_say_why_not(registry, listen):
+def test_probes_are_answered_beside_the_metrics_and_say_why_not(collector, listen):
     troubles = {"healthz": None, "readyz": "no batch has ended yet"}
-    with opened(listen, registry, Probes(lambda: troubles["healthz"], lambda: troubles["readyz"]), **WRITTEN) as url:
+    with opened(listen, collector, Probes(lambda: troubles["healthz"], lambda: troubles["readyz"]), **WRITTEN) as url:
         at = url.removesuffix("metrics")
         assert (asked(f"{at}healthz"), asked(f"{at}readyz")) == ((200, "ok\n"), (503, "no batch has ended yet\n"))
         troubles.update(healthz="it hangs", readyz=None)

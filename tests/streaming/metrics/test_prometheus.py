@@ -5,7 +5,6 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from streaming.config.metrics import Metrics
 from streaming.metrics.collector import Collector
@@ -31,9 +30,8 @@ def watched():
 
 @pytest.fixture(scope="module")
 def prometheus(watched, tmp_path_factory):
-    registry = CollectorRegistry()
-    registry.register(Collector(watched.metrics_state, Metrics()))
-    with opened("127.0.0.1:0", registry, Probes(lambda: None, lambda: None), option="listen", remedy="") as url:
+    collector = Collector(watched.metrics_state, Metrics())
+    with opened("127.0.0.1:0", collector, Probes(lambda: None, lambda: None), option="listen", remedy="") as url:
         running = Prometheus(tmp_path_factory.mktemp("prometheus"), urlsplit(url).netloc)
         try:
             yield running
