@@ -13,6 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from streaming.commands.output import EXIT_INTERRUPTED, fail, stdout
+from streaming.commands.stopping import handled
 from streaming.spark.jvm import JvmError
 
 _UNITS_S: Final = {"s": 1.0, "m": 60.0, "": 1.0}
@@ -102,9 +103,5 @@ def _ended_by_signals() -> Iterator[None]:
         if number == signal.SIGINT:
             os._exit(EXIT_INTERRUPTED)
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
+    with handled(interrupt, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -28,6 +28,7 @@ from streaming.commands.capture_files import ReplayError, called, files_of, prog
 from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, KeyLogFile, key_log_of
 from streaming.commands.input_notes import notes_of
 from streaming.commands.output import fail, stderr
+from streaming.commands.stopping import handled
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours
 from streaming.errors import SetupError
 from streaming.kafka.acls import not_readable
@@ -249,11 +250,8 @@ def _terminated_as_interrupted() -> Iterator[None]:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
+    with handled(interrupt, signal.SIGTERM):
         yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # --- record -------------------------------------------------------------------------------------------------------------------------

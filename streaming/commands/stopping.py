@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 
@@ -22,9 +22,16 @@ def stop_signals() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         stop.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with handled(ask, signal.SIGTERM, signal.SIGINT):
         yield stop
+
+
+@contextlib.contextmanager
+def handled(handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals) -> Iterator[None]:
+    """Handle signals as long as the context lasts."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)

@@ -19,7 +19,7 @@ from coordinator_model.settings import Settings
 from coordinator_model.wording import counted
 from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, KeyLogFile, key_log_of
 from streaming.commands.kafka_options import PropertiesOption
-from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_error, say, stderr, stdout
+from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, fail, say, stderr, stdout
 from streaming.commands.stopping import stop_signals
 from streaming.engine.results import Outputs
 from streaming.errors import SetupError
@@ -192,11 +192,9 @@ def watch(
                 notes=[REQUESTS_LACK] if request_log else [],
             ).run(web, metrics, is_screen=not no_screen)
     except InterfaceGoneError as error:
-        print_error(f"{error}; 'ip link' lists those there are")
-        raise typer.Exit(EXIT_UNUSABLE) from None
+        fail(f"{error}; 'ip link' lists those there are")
     except (SetupError, KeyLogError, CaptureError, TapError) as error:
-        print_error(error)
-        raise typer.Exit(EXIT_UNUSABLE) from None
+        fail(error)
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     raise typer.Exit(EXIT_OK)

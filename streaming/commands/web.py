@@ -12,7 +12,7 @@ from coordinator_model.settings import Settings
 from streaming.commands.capture_files import ReplayError
 from streaming.commands.capture_options import BrokerPorts
 from streaming.commands.kafka_options import PropertiesOption
-from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, stderr
+from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, fail, stderr
 from streaming.commands.recordings import read_recordings
 from streaming.commands.stopping import stop_signals
 from streaming.commands.view import ConfigOption, ServersOption, results_source
@@ -90,8 +90,7 @@ def web(
             while thread.is_alive() and not stop.wait(0.5):
                 pass
     except (ConfigError, SetupError, NotSafeError, ReplayError) as error:
-        print_error(error)
-        raise typer.Exit(EXIT_UNUSABLE) from None
+        fail(error)
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     raise typer.Exit(EXIT_OK)
