@@ -10,27 +10,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator_model.wire.record import pack_envelope
-from coordinator_model.wire.recording import MAGIC
 from coordinator_model.wording import counted, plural
-from streaming.commands.capture_files import ReplayError, progress_of, source_of
-from streaming.commands.capture_options import STDIN, BrokerPorts, KeyLogFile, key_log_of
-from streaming.commands.input_notes import notes_of, notes_of_capture
+from streaming.commands.capture_files import FIRST_BYTES, NOT_READ, ReplayError, called, captured_in, progress_of, source_of
+from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
 from streaming.mirror.anonymised import Anonymiser
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
-from streaming.mirror.captures import captured, is_capture
+from streaming.mirror.captures import is_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.files import CaptureError
-from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
+from streaming.mirror.pcap.tls.key_log import KeyLogError
 from streaming.mirror.record_file import RecordFile, Unreadable, is_record_file, records
 from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.pcap.files import Source
+    from streaming.mirror.pcap.tls.key_log import KeyLog
 
 
 def anonymise(
@@ -72,17 +71,11 @@ def anonymise(
             advance = stack.enter_context(progress_of([file], console))
             source = stack.enter_context(source_of(file, advance))
             target = RecordFile(stream)
-            called = "standard input" if file == STDIN else file
 
             def write(record: MirrorRecord) -> None:
                 _write(target, written, record)
 
-            if is_record_file(source.peek(len(MAGIC))):
-                _copy_records(source, called, notes, write)
-            elif is_broker_log(source):
-                _copy_log(source, called, RequestLogReader(write), notes)
-            else:
-                _copy_capture(source, called, CaptureReader(write, ports=port or (), key_log=secrets), secrets, notes)
+            notes += _copy(source, file, write, port or (), secrets)
         if names is not None:
             names.write_text(json.dumps(written.names(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     except (ReplayError, CaptureError, KeyLogError) as error:
@@ -96,45 +89,41 @@ def anonymise(
     console.print(f"{counted(target.records, 'record')} written to {out}, {counted(len(written.names()), 'name')} replaced")
 
 
-def _copy_records(source: Source, called: str, notes: list[str], write: Callable[[MirrorRecord], None]) -> None:
+def _copy(source: Source, file: str, write: Callable[[MirrorRecord], None], ports: Sequence[int], secrets: KeyLog) -> list[str]:
+    """Write what ``file`` holds; the result is what there is to say of it."""
+    notes: list[str] = []
+
+    def damage(why: str) -> None:
+        notes.append(f"{called(file)} {why}: everything before it was written")
+
+    if is_record_file(source.peek(FIRST_BYTES)):
+        _copy_records(source, damage, notes, write)
+        return notes
+    reader: CaptureReader | RequestLogReader
+    if is_broker_log(source):
+        reader = log = RequestLogReader(write)
+        log.read([log.entries_in(source, damage)])
+    elif is_capture(source):
+        reader = capture = CaptureReader(write, ports=ports, key_log=secrets)
+        capture.read(in_order([captured_in(file, source, damage, secrets.add_all)]))
+    else:
+        raise ReplayError(f"{called(file)} is {NOT_READ}")
+    reader.finish()
+    why = reader.why_nothing()
+    if why is not None:
+        raise ReplayError(f"{called(file)} {why}")
+    return [*notes, *reader.notes()]
+
+
+def _copy_records(source: Source, damage: Callable[[str], None], notes: list[str], write: Callable[[MirrorRecord], None]) -> None:
     unreadable = 0
-    for record in records(source, lambda why: notes.append(_damaged(called, why))):
+    for record in records(source, damage):
         if isinstance(record, Unreadable):
             unreadable += 1
         else:
             write(record)
     if unreadable:
         notes.append(f"{counted(unreadable, 'record')} that cannot be read {plural(unreadable, 'was', 'were')} left out")
-
-
-def _copy_log(source: Source, called: str, reader: RequestLogReader, notes: list[str]) -> None:
-    reader.read([reader.entries_in(source, lambda why: notes.append(_damaged(called, why)))])
-    reader.finish()
-    why = reader.why_nothing()
-    if why is not None:
-        raise ReplayError(f"{called} {why}")
-    notes += notes_of(reader)
-
-
-def _copy_capture(source: Source, called: str, reader: CaptureReader, secrets: KeyLog, notes: list[str]) -> None:
-    if not is_capture(source):
-        raise ReplayError(
-            f"{called} is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a broker's log, nor a file of mirror records"
-        )
-    try:
-        capture = captured(source, lambda why: notes.append(_damaged(called, why)), secrets.add_all)
-    except CaptureError as error:
-        raise ReplayError(f"{called} {error}") from None
-    reader.read(in_order([capture]))
-    reader.finish()
-    why = reader.why_nothing()
-    if why is not None:
-        raise ReplayError(f"{called} {why}")
-    notes += notes_of_capture(reader.stats, reader.legs.echoes)
-
-
-def _damaged(called: str, why: str) -> str:
-    return f"{called} {why}: everything before it was written"
 
 
 def _write(target: RecordFile, anonymiser: Anonymiser, record: MirrorRecord) -> None:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from coordinator_model.wire.recording import MAGIC
 from streaming.commands.capture_options import STDIN
 from streaming.mirror.broker_log.scan import is_broker_log
-from streaming.mirror.captures import is_capture
+from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.pcap.files import CaptureError, Source, is_packets, opened, packets
 from streaming.mirror.pcap.first_pass import FirstPass, first_pass, nothing_known
 from streaming.mirror.record_file import is_record_file
@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from streaming.mirror.pcap.capture_reader import Captured
+
 FIRST_BYTES: Final = len(MAGIC)
 """Bytes that show what a file holds."""
+
+NOT_READ: Final = (
+    "neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a broker's log, nor a file of mirror records"
+)
+"""What a file is that commands do not read."""
 
 
 class ReplayError(Exception):
@@ -117,6 +124,19 @@ def source_of(name: str, advance: Callable[[int], None] = lambda _: None) -> Ite
         except CaptureError as error:
             raise ReplayError(f"{called(name)} {error}") from None
         yield source
+
+
+def captured_in(
+    name: str, source: Source, damage: Callable[[str], None], secrets: Callable[[bytes], None]
+) -> Iterator[Sequence[Captured]]:
+    """Return what a capture holds, as :func:`captured` does.
+
+    :raises ReplayError: when it is no capture at all.
+    """
+    try:
+        return captured(source, damage, secrets)
+    except CaptureError as error:
+        raise ReplayError(f"{called(name)} {error}") from None
 
 
 def first_pass_of(names: Sequence[str]) -> FirstPass:

@@ -152,32 +152,17 @@ def _may_be_a_capture(beginning: bytes) -> bool:
 
 def _captured(source: Source, called: str) -> Iterator[MirrorRecord]:
     """The frames of group coordination in a packet capture, or a request log."""
+    found: list[MirrorRecord] = []
+    damage: list[str] = []
+    reader: CaptureReader | RequestLogReader
     if is_broker_log(source):
-        yield from _logged(source, called)
-        return
-    found: list[MirrorRecord] = []
-    damage: list[str] = []
-    key_log = KeyLog()
-    reader = CaptureReader(found.append, key_log=key_log)
-    for some in packets(source, damage.append, key_log.add_all):
-        reader.read([some])
-        yield from _frames(found)
-        found.clear()
-    reader.finish()
-    yield from _frames(found)
-    why = reader.why_nothing()
-    if why is not None:
-        raise InputError(f"{called} {why}")
-    if damage:
-        raise InputError(f"{called} {damage[0]}: everything before it was decoded")
-
-
-def _logged(source: Source, called: str) -> Iterator[MirrorRecord]:
-    found: list[MirrorRecord] = []
-    damage: list[str] = []
-    reader = RequestLogReader(found.append)
-    for entry in reader.entries_in(source, damage.append):
-        reader.take(entry)
+        reader = log = RequestLogReader(found.append)
+        steps = map(log.take, log.entries_in(source, damage.append))
+    else:
+        key_log = KeyLog()
+        reader = capture = CaptureReader(found.append, key_log=key_log)
+        steps = map(capture.read, ([some] for some in packets(source, damage.append, key_log.add_all)))
+    for _ in steps:
         yield from _frames(found)
         found.clear()
     reader.finish()

@@ -24,9 +24,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coordinator_model.wire.record import HEADER_NAME
 from coordinator_model.wording import counted
-from streaming.commands.capture_files import ReplayError, called, files_of, progress_of, source_of
+from streaming.commands.capture_files import ReplayError, called, captured_in, files_of, progress_of, source_of
 from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, KeyLogFile, key_log_of
-from streaming.commands.input_notes import notes_of
 from streaming.commands.output import fail, stderr
 from streaming.commands.stopping import handled
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours
@@ -43,10 +42,9 @@ from streaming.mirror.broker_log import HELD_BACK_US
 from streaming.mirror.broker_log.follow import FollowedFile, follow
 from streaming.mirror.broker_log.reader import HELD_AT_LEAST, RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
-from streaming.mirror.captures import captured
 from streaming.mirror.conversation import FRAME_CAP
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
-from streaming.mirror.pcap.files import CaptureError, Source, opened
+from streaming.mirror.pcap.files import Source, opened
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.producer import KafkaSink
 from streaming.mirror.record_file import RecordFile
@@ -142,7 +140,7 @@ def mirror(
     reader.finish()
     unsent = sink.close(_FLUSH_TIMEOUT_S)
     why = reader.why_nothing()
-    for note in [*notes, *([] if why else notes_of(reader))]:
+    for note in [*notes, *([] if why else reader.notes())]:
         console.print(visible(note), style="dim")
     if why is not None:
         fail(ReplayError(f"the {'capture' if isinstance(reader, CaptureReader) else 'log'} {why}"))
@@ -180,7 +178,11 @@ class _Run:
             if all(is_broker_log(source) for source in sources):
                 self._read_logs(names, sources)
             else:
-                self._capture.read(in_order([self._captured(*given) for given in zip(names, sources, strict=True)]))
+                captures = [
+                    captured_in(name, source, self._damage(name), self._secrets.add_all)
+                    for name, source in zip(names, sources, strict=True)
+                ]
+                self._capture.read(in_order(captures))
 
     def follow(self, paths: Sequence[Path], hold_back_s: float) -> None:
         """Follow logs that are being written, until a KeyboardInterrupt."""
@@ -207,12 +209,6 @@ class _Run:
             held_at_least=held_at_least,
             frame_cap=FRAME_CAP,
         )
-
-    def _captured(self, name: str, source: Source) -> Iterator[Any]:
-        try:
-            return captured(source, self._damage(name), self._secrets.add_all)
-        except CaptureError as error:
-            raise ReplayError(f"{called(name)} {error}") from None
 
     def _damage(self, name: str) -> Callable[[str], None]:
         return lambda why: self._notes.append(f"{called(name)} {why}: everything before it was written")

@@ -24,15 +24,16 @@ from coordinator_model.settings import Settings
 from coordinator_model.wording import counted, iso_utc
 from streaming.commands.capture_files import (
     FIRST_BYTES,
+    NOT_READ,
     ReplayError,
     called,
+    captured_in,
     files_of,
     first_pass_of,
     progress_of,
     source_of,
 )
 from streaming.commands.capture_options import STDIN, BrokerPorts, KeyLogFile, key_log_of
-from streaming.commands.input_notes import notes_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_json, stderr, stdout
 from streaming.engine.engine import Engine
 from streaming.gc_tuning import collected_seldom
@@ -40,10 +41,9 @@ from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.broker_log.history import CoordinatorHistory
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
-from streaming.mirror.captures import captured, is_capture
+from streaming.mirror.captures import is_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader, in_order
 from streaming.mirror.pcap.clocks import earlier
-from streaming.mirror.pcap.files import CaptureError, Source
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from streaming.mirror.record_file import Unreadable, is_record_file, records
 from streaming.not_shown import LINES_LACK
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from coordinator_model.wire.record import MirrorRecord
     from streaming.mirror.pcap.capture_reader import Captured
     from streaming.mirror.pcap.clocks import Difference
+    from streaming.mirror.pcap.files import Source
 
 
 _UNPROVEN_US: Final = 100_000
@@ -226,7 +227,7 @@ class ReplaySession:
             why = self._reader.why_nothing()
             if why is not None:
                 raise ReplayError("; ".join([f"{_listed(self._names)} {why}", *self.notes]))
-            summary = list(notes_of(self._reader))
+            summary = list(self._reader.notes())
         elif not self._offline.counters and not self._offline.last_us:
             raise ReplayError("; ".join([f"{_listed(self._names)} holds no records", *self.notes]))
         self._offline.finish()
@@ -323,13 +324,10 @@ class ReplaySession:
                 if is_broker_log(source)
                 else "is text in UTF-16, as PowerShell writes it: convert it to UTF-8"
                 if beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-                else "is neither a packet capture (pcap or pcapng), nor a trace of Envoy, nor a broker's log, nor a file of mirror records"
+                else f"is {NOT_READ}"
             )
             raise ReplayError(f"{called(name)} {what}")
-        try:
-            return captured(source, self._damage(name), self._key_log.add_all)
-        except CaptureError as error:
-            raise ReplayError(f"{called(name)} {error}") from None
+        return captured_in(name, source, self._damage(name), self._key_log.add_all)
 
     def _damage(self, name: str) -> Callable[[str], None]:
         return lambda why: self._note_damage(f"{called(name)} {why}: everything before it was replayed")

@@ -113,6 +113,10 @@ class CaptureReader:
         """Why there is nothing to replay, as a half sentence behind the capture's name; None if there is something."""
         return self.stats.why_nothing(self._ports, self._first_look.causes(self.stats.snap_length))
 
+    def notes(self) -> Iterator[str]:
+        """What is to be known of what was read, a sentence each."""
+        return self.stats.notes(self.legs.echoes)
+
     def read(self, captured: Iterable[Sequence[Captured]]) -> None:
         """Take what was captured, in lists of any size."""
         for some in captured:

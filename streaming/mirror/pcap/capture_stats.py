@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from coordinator_model.wording import counted
+from coordinator_model.wording import counted, plural
 from streaming.mirror.pcap.links import in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 _TLS_RECORDS: Final = (b"\x16\x03", b"\x17\x03")  # a handshake, and data of a connection that was open before
 _REASONS: Final = 50
@@ -116,3 +116,64 @@ class CaptureStats:
         else:
             step = f"Check that this machine is a broker or a client, and {where}"
         return f"{what}: so far this {why_nothing}. {step}."
+
+    def notes(self, echoes: int) -> Iterator[str]:
+        """What is to be known of what was read, a sentence each.
+
+        :param echoes: connections that repeat others.
+        """
+        brokers = ", ".join(f"{address} ({count})" for address, count in self.brokers.most_common(8))
+        more = f" and {len(self.brokers) - 8} more" if len(self.brokers) > 8 else ""
+        sizes = [counted(self.packets, "packet")] * (self.packets > 0) + [counted(self.socket_events, "event")] * (
+            self.socket_events > 0
+        )
+        yield f"{' and '.join(sizes)}; connections to brokers: {brokers}{more}"
+        if self.unseen_us:
+            unseen = f"{self.unseen_us / 1_000_000:,.0f} s"
+            yield f"nothing was captured for {unseen} of that time: no packet of any kind, or the time between two files"
+        if self.mixed:
+            yield (
+                f"brokers of {counted(len(self.mixed), 'cluster')} ({', '.join(sorted(self.mixed))}) are in it and were not distinguished: "
+                "groups of one name count as one group. replay distinguishes them in a file, by brokers' addresses, not in a pipe"
+            )
+        if not self.frames:
+            yield "none of these connections coordinates a group"
+        if self.foreign:
+            tls = f", {self.encrypted} of them TLS" if self.encrypted else ""
+            yield f"{counted(self.foreign, 'other connection')} without Kafka{tls}"
+        if self.decrypted:
+            yield f"decrypted: {counted(self.decrypted, 'TLS connection')}"
+        for reason, count in self.refused_tls.most_common():
+            yield f"{counted(count, 'connection')} could not be decrypted: {reason}"
+        for reason, count in self.opaque.most_common():
+            yield f"{counted(count, 'connection')} to a broker could not be decoded: {reason}"
+        if echoes:
+            yield f"{counted(echoes, 'connection')} ignored: repeats of others, as behind a proxy"
+        if self.cut_frames:
+            short = (
+                f": the capture keeps {self.snap_length:,} bytes of a packet, and packets have up to {self.longest_packet:,} (tcpdump -s 0 "
+                "keeps all)"
+            )
+            yield (
+                f"{counted(self.cut_frames, 'group frame')} {plural(self.cut_frames, 'was', 'were')} not captured to "
+                f"{plural(self.cut_frames, 'its', 'their')} end{short if self.snap_length else ''}"
+            )
+        if self.losses:
+            yield (
+                f"{counted(self.lost_bytes, 'byte')} of connections with group requests "
+                f"{plural(self.lost_bytes, 'was', 'were')} not captured ({counted(self.losses, 'gap')}); their groups get a gap"
+            )
+        if self.lost_elsewhere:
+            yield (
+                f"{counted(self.lost_elsewhere, 'byte')} of other broker connections "
+                f"{plural(self.lost_elsewhere, 'was', 'were')} not captured; these had named no group"
+            )
+        if self.fragments:
+            yield (
+                f"{counted(self.fragments, 'IP fragment')} of TCP packets cannot be reassembled, and "
+                f"{plural(self.fragments, 'counts', 'count')} as not captured"
+            )
+        for tunnel, count in self.tunnels.most_common():
+            yield f"{counted(count, 'TCP packet')} {plural(count, 'was', 'were')} wrapped in {tunnel}"
+        for link, count in self.links.most_common():
+            yield f"{counted(count, 'packet')} of link type {in_words(link)} cannot be read"
