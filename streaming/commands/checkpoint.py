@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -24,7 +25,7 @@ from streaming.spark import checkpoint
 from streaming.spark.jvm import JvmError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from streaming.config.settings import MonitorConfig
 
@@ -107,17 +108,15 @@ def reset(config: ConfigFile) -> None:
             _say(f"archived in {put_away}, which you may delete; the next start reads the mirror topic from the beginning")
 
 
-class _errors_said:  # noqa: N801 - used like a function
-    """Turns expected errors into one sentence and exit status 2."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, ConfigError | SetupError | JvmError | SnapshotError):
-            fail(str(error))
-        if isinstance(error, OSError):
-            fail(f"cannot work on {error.filename or 'the checkpoint'}: {error.strerror or error}")
+@contextmanager
+def _errors_said() -> Iterator[None]:
+    """Turn expected errors into one sentence and exit status 2."""
+    try:
+        yield
+    except (ConfigError, SetupError, JvmError, SnapshotError) as error:
+        fail(error)
+    except OSError as error:
+        fail(f"cannot work on {error.filename or 'the checkpoint'}: {error.strerror or error}")
 
 
 def _folder(config: MonitorConfig) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -136,54 +137,44 @@ def _said(work: Callable[[], int]) -> int:
         return EXIT_INTERRUPTED
 
 
-class _Screen:
-    """Prints messages for the operator."""
-
-    def __init__(self) -> None:
-        self._console = stderr()
-
-    def say(self, sentence: str) -> None:
-        say(self._console, sentence)
-
-
 # --- notify -------------------------------------------------------------------------------------------------------------
 
 
 def _notify(file: Path, metrics: str | None, *, once: bool, dry_run: bool) -> int:
-    config, screen = load(file), _Screen()
+    config, tell = load(file), partial(say, stderr())
     receivers(config, _never_beats(config))  # checks templates and settings before the first request to Kafka
     with stop_signals() as stop:
         prepare_notifier(config)
         if dry_run:
-            dry = _notifier(config, NoDeliveryLog(), screen, adapt=_DryChannel, sends_traces=False)
-            return _run(dry, config, screen, stop, metrics, once=once)
-        delivery_log = KafkaDeliveryLog(config.kafka, config.topics.notifications, config.topics.findings, tell=screen.say)
+            dry = _notifier(config, NoDeliveryLog(), tell, adapt=_DryChannel, sends_traces=False)
+            return _run(dry, config, tell, stop, metrics, once=once)
+        delivery_log = KafkaDeliveryLog(config.kafka, config.topics.notifications, config.topics.findings, tell=tell)
         try:
-            return _run(_notifier(config, delivery_log, screen), config, screen, stop, metrics, once=once)
+            return _run(_notifier(config, delivery_log, tell), config, tell, stop, metrics, once=once)
         finally:
             if not delivery_log.flush():
-                screen.say("Kafka did not accept the whole delivery log: some notifications may be sent again at the next start")
+                tell("Kafka did not accept the whole delivery log: some notifications may be sent again at the next start")
 
 
-def _notifier(config: MonitorConfig, delivery_log: DeliveryLog, screen: _Screen, **adapted: Any) -> Notifier:
-    feed = results(config, screen.say)
-    return Notifier(config, delivery_log, feed=feed, memory=lambda: remembered(config, screen.say), tell=screen.say, **adapted)
+def _notifier(config: MonitorConfig, delivery_log: DeliveryLog, tell: Callable[[str], None], **adapted: Any) -> Notifier:
+    feed = results(config, tell)
+    return Notifier(config, delivery_log, feed=feed, memory=lambda: remembered(config, tell), tell=tell, **adapted)
 
 
 def _run(
-    notifier: Notifier, config: MonitorConfig, screen: _Screen, stop: threading.Event, metrics: str | None, *, once: bool
+    notifier: Notifier, config: MonitorConfig, tell: Callable[[str], None], stop: threading.Event, metrics: str | None, *, once: bool
 ) -> int:
     with notifier, contextlib.nullcontext() if metrics is None else serving(metrics, notifier) as url:
         if url is not None:
-            screen.say(f"metrics at {url}")
+            tell(f"metrics at {url}")
         names = ", ".join([*(dispatcher.name for dispatcher in notifier.dispatchers), *(["traces"] if notifier.traces else [])])
-        screen.say(f"{counted(len(notifier.open), 'open finding')} in {config.topics.findings}; sending to {names}")
+        tell(f"{counted(len(notifier.open), 'open finding')} in {config.topics.findings}; sending to {names}")
         for window in windows_now(config, time.time()):
-            screen.say(f"planned maintenance {window} is active")
+            tell(f"planned maintenance {window} is active")
         if once:
             return EXIT_OK if notifier.once(stop) else EXIT_FOUND
         notifier.run(stop)
-        screen.say(f"stopped; {_summary(notifier)}")
+        tell(f"stopped; {_summary(notifier)}")
     return EXIT_OK
 
 

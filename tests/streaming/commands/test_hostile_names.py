@@ -344,7 +344,7 @@ def unreachable(*_):
 
 def test_what_is_sent_to_a_terminal(talk, capfdbinary):
     notice = Notification(Event.OPEN, talk.findings[-1].as_json())
-    notify._Screen().say(in_words(notice))
+    output.say(output.stderr(), in_words(notice))
     sent = io.BytesIO()
     channel = StdoutChannel(Stdout(), links=Links(), stream=sent)
     assert notify._DryChannel(channel).send(channel.only(notice, 1.0)) == Accepted()
