@@ -14,6 +14,7 @@ from coordinator_model.wording import counted, plural
 from streaming.commands.capture_files import FIRST_BYTES, NOT_READ, ReplayError, called, captured_in, progress_of, source_of
 from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
+from streaming.errors import why_not
 from streaming.mirror.anonymised import Anonymiser
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.mirror.broker_log.scan import is_broker_log
@@ -83,7 +84,7 @@ def anonymise(
         fail(error)
     except OSError as error:
         out.unlink(missing_ok=True)
-        fail(f"{error.filename or out} cannot be written: {(error.strerror or str(error)).lower()}")
+        fail(f"{error.filename or out} cannot be written: {why_not(error)}")
     for note in notes:
         console.print(visible(note), style="dim")
     console.print(f"{counted(target.records, 'record')} written to {out}, {counted(len(written.names()), 'name')} replaced")

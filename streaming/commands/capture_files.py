@@ -12,6 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from coordinator_model.wire.recording import MAGIC
 from streaming.commands.capture_options import STDIN
+from streaming.errors import why_not
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured, is_capture
 from streaming.mirror.pcap.files import CaptureError, Source, is_packets, opened, packets
@@ -164,7 +165,7 @@ def _open(name: str) -> BinaryIO:
 
 
 def _unreadable(name: str, error: OSError) -> ReplayError:
-    return ReplayError(f"{called(name)} cannot be read: {(error.strerror or str(error)).lower()}")
+    return ReplayError(f"{called(name)} cannot be read: {why_not(error)}")
 
 
 @contextmanager

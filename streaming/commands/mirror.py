@@ -29,7 +29,7 @@ from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, Key
 from streaming.commands.output import fail, stderr
 from streaming.commands.stopping import handled
 from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours
-from streaming.errors import SetupError
+from streaming.errors import SetupError, why_not
 from streaming.kafka.acls import not_readable
 from streaming.kafka.client_options import client_options
 from streaming.kafka.clients import without_group
@@ -194,7 +194,7 @@ class _Run:
             with ExitStack() as stack:
                 follow([stack.enter_context(closing(FollowedFile(path))) for path in paths], reader)
         except OSError as error:
-            raise ReplayError(f"{error.filename} cannot be read: {(error.strerror or str(error)).lower()}") from None
+            raise ReplayError(f"{error.filename} cannot be read: {why_not(error)}") from None
 
     def _read_logs(self, names: Sequence[str], sources: Sequence[Source]) -> None:
         reader = self.reader = self._log_reader(HELD_BACK_US, held_at_least=HELD_AT_LEAST)
@@ -284,7 +284,7 @@ def record(
     except FileExistsError:
         fail(ReplayError(f"{file} exists already: choose another name, or delete it"))
     except OSError as error:
-        fail(ReplayError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}"))
+        fail(ReplayError(f"{file} cannot be written: {why_not(error)}"))
     with stream:
         target = RecordFile(stream)
         try:
@@ -294,7 +294,7 @@ def record(
             why = not_readable(config, from_topic, error.args[0])
             fail(SetupError(f"topic {from_topic!r} cannot be read: {why}; {file} has {counted(target.records, 'record')}"))
         except OSError as error:
-            fail(ReplayError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}"))
+            fail(ReplayError(f"{file} cannot be written: {why_not(error)}"))
     console.print(f"{counted(target.records, 'record')} of topic {from_topic} written to {file}")
 
 

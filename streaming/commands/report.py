@@ -20,7 +20,7 @@ from streaming.commands.replay import settings_of
 from streaming.commands.since import moment_of
 from streaming.commands.view import ServersOption, results_source
 from streaming.config.settings import ConfigError
-from streaming.errors import SetupError
+from streaming.errors import SetupError, why_not
 from streaming.mirror.pcap.tls.key_log import KeyLogError
 from streaming.published.page_state import ALL, PageState
 from streaming.published.source import read_topics
@@ -184,4 +184,4 @@ def _write(text: str, output: Path | None) -> None:
     try:
         output.write_bytes(content)
     except OSError as error:
-        fail(f"{output} cannot be written: {(error.strerror or str(error)).lower()}")
+        fail(f"{output} cannot be written: {why_not(error)}")

@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.record import Loss
+from streaming.errors import why_not
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,7 @@ class LossFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._give_up(f"cannot be read: {(error.strerror or str(error)).lower()}")
+            self._give_up(f"cannot be read: {why_not(error)}")
         except (ValueError, TypeError, KeyError, AttributeError):
             self._give_up("does not hold what a capture lost")
         else:
@@ -86,7 +87,7 @@ class LossFile:
                 beside.write_text(json.dumps({"topic": self._topic, **loss._asdict()}) + "\n")
                 beside.replace(self._path)
         except OSError as error:
-            self._give_up(f"cannot be written: {(error.strerror or str(error)).lower()}")
+            self._give_up(f"cannot be written: {why_not(error)}")
         self._written = loss
 
     def _give_up(self, why: str) -> None:

@@ -10,7 +10,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Final
 
-from streaming.errors import SetupError
+from streaming.errors import SetupError, why_not
 from streaming.notify.delivery_log import KeyedDeliveryLog, Memory
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class FileDeliveryLog(KeyedDeliveryLog):
             self._read()
             self._rewrite()
         except OSError as error:
-            raise SetupError(f"the delivery log {file} cannot be written: {(error.strerror or str(error)).lower()}") from None
+            raise SetupError(f"the delivery log {file} cannot be written: {why_not(error)}") from None
 
     def memory(self) -> Memory:
         """Return what the log holds."""
@@ -97,8 +97,8 @@ class FileDeliveryLog(KeyedDeliveryLog):
     def _say(self, error: OSError) -> None:
         if not self._in_trouble:
             self._in_trouble = True
-            why = (error.strerror or str(error)).lower()
-            self._tell(f"the delivery log {self._file} cannot be written: {why}; after a restart some alerts may be sent again")
+            sentence = f"the delivery log {self._file} cannot be written: {why_not(error)}"
+            self._tell(f"{sentence}; after a restart some alerts may be sent again")
 
 
 def _line(name: str, value: str | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from streaming.errors import SetupError
+from streaming.errors import SetupError, why_not
 from streaming.published.records import Json, event_of, finding_of, group_of, lag_of
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def read_file(state: PageState, file: Path) -> None:
                 if line.strip():
                     read += take_line(state, line)
     except OSError as error:
-        raise SetupError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise SetupError(f"{file} cannot be read: {why_not(error)}") from None
     if not read:
         raise SetupError(
             f"{file} holds no published record: 'rebalance-monitor replay --format json --events' prints those of a capture or a log, "

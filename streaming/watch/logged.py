@@ -10,7 +10,7 @@ import time
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Final
 
-from streaming.errors import SetupError
+from streaming.errors import SetupError, why_not
 from streaming.mirror.broker_log.follow import FollowedFile, Follower
 from streaming.mirror.broker_log.reader import RequestLogReader
 from streaming.not_shown import REQUESTS_LACK
@@ -62,7 +62,7 @@ class RequestLogs:
                         stop.wait(_LOOK_S)
                     watch.tend()
         except OSError as error:
-            raise SetupError(f"{error.filename} cannot be read: {(error.strerror or str(error)).lower()}") from None
+            raise SetupError(f"{error.filename} cannot be read: {why_not(error)}") from None
 
     def tally(self) -> Tally:
         """Return what was read."""

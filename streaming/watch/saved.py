@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from coordinator_model.wire.record import Kind, pack_envelope
 from coordinator_model.wording import counted
-from streaming.errors import SetupError
+from streaming.errors import SetupError, why_not
 from streaming.mirror.record_file import RecordFile
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class SavedRecords:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise SetupError(f"--save: {folder} cannot be made: {(error.strerror or str(error)).lower()}") from None
+            raise SetupError(f"--save: {folder} cannot be made: {why_not(error)}") from None
 
     def write(self, record: MirrorRecord) -> None:
         """Append a record to the file of its hour; what cannot be written is counted."""
@@ -54,9 +54,7 @@ class SavedRecords:
             self._append(record)
         except OSError as error:
             if not self._lost:
-                self._tell(
-                    f"--save: {self._folder} cannot be written: {(error.strerror or str(error)).lower()}; tried again each minute"
-                )
+                self._tell(f"--save: {self._folder} cannot be written: {why_not(error)}; tried again each minute")
             self._lost += 1
             self._again_s = time.monotonic() + _AGAIN_S
             self.close()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import msgspec
 
+from streaming.errors import why_not
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -76,7 +78,7 @@ class StateFile:
             anew.replace(self._path)
         except OSError as error:
             if not self._in_trouble:
-                self._tell(f"the state {self._path} cannot be written: {_why(error)}; a start will go on from an older one")
+                self._tell(f"the state {self._path} cannot be written: {why_not(error)}; a start will go on from an older one")
             self._in_trouble = True
             with contextlib.suppress(OSError):
                 anew.unlink()
@@ -97,10 +99,6 @@ class StateFile:
             self._tell(f"another watch uses the state {path}: this one keeps none; --state names another file")
             return False
         except OSError as error:
-            self._tell(f"no state is kept, {path} cannot be written: {_why(error)}")
+            self._tell(f"no state is kept, {path} cannot be written: {why_not(error)}")
             return False
         return True
-
-
-def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

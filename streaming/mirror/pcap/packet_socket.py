@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from streaming.background import Closing
-from streaming.errors import SetupError
+from streaming.errors import SetupError, why_not
 from streaming.mirror.pcap.kernel_filter import pointer, program
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class PacketSocket(Closing):
             self._socket.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, struct.pack("=iHH8s", number, _PROMISCUOUS, 0, b""))
             self._raise_if_down()
         except OSError as error:
-            raise InterfaceGoneError(f"interface {self.interface}: {(error.strerror or str(error)).lower()}") from None
+            raise InterfaceGoneError(f"interface {self.interface}: {why_not(error)}") from None
 
     def close(self) -> None:
         self._ring.close()
@@ -154,7 +154,7 @@ def _opened(protocol: int) -> socket.socket:
             f"reading packets needs root or the right cap_net_raw, which this grants to this Python: sudo setcap cap_net_raw+ep {python}"
         ) from None
     except OSError as error:
-        raise SetupError(f"no packet socket can be opened: {(error.strerror or str(error)).lower()}") from None
+        raise SetupError(f"no packet socket can be opened: {why_not(error)}") from None
 
 
 def interfaces() -> list[str]:
