@@ -18,8 +18,7 @@ from streaming.commands.replay import ReplaySession
 from streaming.commands.view import ConfigOption, JsonOption, ServersOption, published_groups
 from streaming.published.records import Json
 from streaming.published.wire_text import harmless
-from streaming.replay.client_versions import ClientsSeen
-from streaming.sinks.clients import oldest_first
+from streaming.sinks.clients import ClientsSeen, oldest_first
 from streaming.terminal.tables import clients_table
 
 

@@ -18,7 +18,7 @@ from streaming.mirror.captures import is_capture
 from streaming.mirror.record_file import is_record_file
 from streaming.published.records import Json, event_of, finding_of, group_of
 from streaming.published.taking import IntoState, read_file
-from streaming.replay.client_versions import ClientsSeen
+from streaming.sinks.clients import ClientsSeen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from streaming.logs import log_to_terminal
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.listener import Listener, TapError
 from streaming.mirror.losses import LossFile, gather
-from streaming.mirror.reconnecting_sink import ReconnectingSink
+from streaming.mirror.producer import KafkaSink, ReconnectingSink
 from streaming.mirror.rewriting.known_brokers import KnownBrokers
 from streaming.mirror.rewriting.stand_in import StandIn
 from streaming.mirror.tap import Tap, check_unused
@@ -32,8 +32,6 @@ from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from streaming.mirror.producer import KafkaSink
 
 Create = Annotated[
     bool,

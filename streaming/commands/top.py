@@ -21,7 +21,7 @@ from streaming.published.source import TopicsSource
 from streaming.published.taking import TopicNames
 from streaming.terminal.keyboard import Keyboard
 from streaming.terminal.live_view import LiveView, Remark
-from streaming.terminal.showing import show
+from streaming.terminal.screen import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -34,7 +34,7 @@ from streaming.not_shown import REQUESTS_LACK
 from streaming.published.page_state import PageState
 from streaming.terminal.keyboard import Keyboard
 from streaming.terminal.live_view import LiveView
-from streaming.terminal.showing import show
+from streaming.terminal.screen import show
 from streaming.watch.lines import json_lines
 from streaming.watch.packets import Interfaces, Pipe
 from streaming.watch.said import Said
@@ -374,7 +374,7 @@ def _topic(
 def _mirror(servers: str, properties: list[str] | None, topic: str, cluster: str, said: Said) -> Iterator[RecordSink]:
     """Write records to a mirror topic as long as the context lasts."""
     from streaming.kafka.client_options import client_options  # noqa: PLC0415 - an extra
-    from streaming.mirror.reconnecting_sink import ReconnectingSink  # noqa: PLC0415
+    from streaming.mirror.producer import ReconnectingSink  # noqa: PLC0415
 
     sink = ReconnectingSink(lambda: client_options(servers, properties), topic=topic, cluster=cluster, tell=said.say)
     try:

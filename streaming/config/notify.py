@@ -1,4 +1,4 @@
-"""The settings of the notifier: the sections ``[notify]``, ``[notify.alertmanager.NAME]`` and so on.
+"""The settings of the notifier: the sections ``[notify]``, ``[notify.alertmanager.NAME]`` and so on, and ``[traces]``.
 
 Receivers are named tables and not a list, so each key has a path in messages and in the environment:
 ``REBALANCE_MONITOR_NOTIFY__WEBHOOK__CHAT__URL``. The URL of a webhook is a secret, because anyone who knows it can post there. It is set by
@@ -211,3 +211,10 @@ class Notify(Section):
     digest: dict[ReceiverName, Digest] = Field(default_factory=dict)
     stdout: Stdout | None = None
     maintenance: dict[str, Maintenance] = Field(default_factory=dict)
+
+
+class Traces(Web):
+    """Where rebalances are sent as traces: a receiver of OTLP over HTTP."""
+
+    endpoint: WebAddress | None = None
+    headers: dict[str, str] = Field(default_factory=dict)

@@ -32,9 +32,8 @@ from streaming.config.base import (
     secret,
 )
 from streaming.config.metrics import Lag, Metrics
-from streaming.config.notify import Notify
+from streaming.config.notify import Notify, Traces
 from streaming.config.spark import Spark
-from streaming.config.traces import Traces
 
 MAX_PARTITIONS: Final = 1024
 """Maximum number of mirror partitions of a job."""

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from streaming.mirror.pcap.files import CaptureError, Source
-from streaming.mirror.socket_event import UNKNOWN, SocketEvent
+from streaming.mirror.pcap.sockets import UNKNOWN, SocketEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -25,7 +25,7 @@ from coordinator_model.wording import counted, plural
 from streaming.errors import SetupError
 from streaming.kafka.clients import EVERY_PARTITION, LastingProducer, Queued, reason_of
 from streaming.kafka.credentials import Credentials
-from streaming.kafka.mirror_topic import MirrorTopic, create_topic, not_taken, topic_partitions
+from streaming.kafka.mirror_topic import MirrorTopic, not_taken, topic_partitions
 from streaming.mirror import DEFAULT_TOPIC
 from streaming.mirror.losses import added
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streaming.mirror.losses import LossFile
-
-__all__ = ["KafkaSink", "MirrorSink", "create_topic", "topic_partitions"]
 
 log = logging.getLogger(__name__)
 
@@ -351,6 +349,18 @@ class KafkaSink:
             return f"clients pass, but nothing is mirrored: {trouble}; {waiting}"
         again = " again" if self._said else ""
         return f"mirroring to topic {self._topic}{again}, {counted(self.partitions or 0, 'partition')}"
+
+
+class ReconnectingSink(KafkaSink):
+    """A :class:`KafkaSink` that begins before its topic can be written: it looks for cluster and topic in the background, and never raises.
+
+    The tap stands in the clients' path: they must get through whether the mirror works or not. So nothing about the mirror stops the tap
+    at its start. Records are buffered until the topic is there. A wrong address, a missing right or a missing topic looks like a tap that
+    works, so the reason is told at once and each minute.
+    """
+
+    def _begin(self) -> None:
+        """The thread connects."""
 
 
 _NO_LOSS: Final = frozenset({Kind.TICK, Kind.TOPICS, Kind.UNREACHED})

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from coordinator_model.groups.records import host_of
 from coordinator_model.known_defects import known_of, software_of
 from coordinator_model.wire import API_NAMES
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP
 from coordinator_model.wire.layouts import REQUESTS
+from coordinator_model.wire.record import Kind, MirrorRecord
 from streaming.published.records import Json
 
 REFUSED_SINCE_4_0: Final = {API_NAMES[OFFSET_COMMIT]: 2, API_NAMES[OFFSET_FETCH]: 1}
@@ -108,3 +110,25 @@ def _fullest(found: Iterable[ClientVersions]) -> Iterator[ClientVersions]:
 def _age(one: ClientVersions) -> tuple[int, float, str, str]:
     must = 0 if one.verdict.startswith("Upgrade") else 1 if one.verdict else 2
     return must, min(version / (_NEWEST.get(api) or 1) for api, version in one.versions), one.client_id, one.software
+
+
+class ClientsSeen:
+    """Takes the records of a replay, and keeps who sent requests of groups, those that have left too."""
+
+    def __init__(self) -> None:
+        self._members: dict[tuple[str, str | None, str], Json] = {}
+
+    def take(self, record: MirrorRecord) -> None:
+        if record.kind is not Kind.REQUEST or not record.group:
+            return
+        host = host_of(record.client_address)
+        member = self._members.setdefault(
+            (record.group, record.client_id, host),
+            {"client_id": record.client_id, "client_address": host, "client_software": "", "versions": {}},
+        )
+        member["client_software"] = record.client_software or member["client_software"]
+        member["versions"][API_NAMES[record.api_key]] = record.api_version
+
+    def groups(self) -> list[Json]:
+        """Return each client as the member of a published group."""
+        return [{"group": group, "members": [member]} for (group, _, _), member in self._members.items()]

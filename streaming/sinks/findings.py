@@ -15,7 +15,6 @@ from streaming.kafka.clients import LastingProducer, Queued
 from streaming.kafka.compacted import CompactedReader
 from streaming.kafka.credentials import Credentials
 from streaming.kafka.record import Record
-from streaming.published.finding_json import from_json, microseconds  # noqa: F401 - who reads findings reads their times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,10 +7,13 @@ first, and only as many are drawn as there are.
 from __future__ import annotations
 
 import itertools
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.control import Control
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
@@ -23,6 +26,7 @@ from streaming.published.records import Json, arrivals_of, duration, finding_ord
 from streaming.published.wire_text import visible
 from streaming.replay.report import finding_facts, finding_line
 from streaming.replay.timeline import COLOURS
+from streaming.terminal.keyboard import Keyboard
 from streaming.terminal.live_view import LiveView, View
 from streaming.terminal.tables import (
     arrivals_table,
@@ -41,6 +45,7 @@ Lines = list[list[Segment]]
 _REBALANCING: Final = frozenset({State.PREPARING, State.COMPLETING, RECONCILING})
 _ABOUT_CHOSEN: Final = 5  #: lines below the groups about the chosen one
 _REBALANCES: Final = 20  #: of a group, the newest that are shown
+_LOOK_EVERY_S: Final = 0.25
 _BAD: Final = "bold white on red"
 _HELP: Final = (
     ("↑ ↓  k j", "choose a group; in a group: scroll"),
@@ -209,6 +214,27 @@ class Screen:
     def _findings_of(self, known: Json) -> list[Json]:
         findings = self._live.state.findings.values()
         return _worst_first(one for one in findings if (one["cluster"], one["group"]) == (known["cluster"], known["group"]))
+
+
+def show(live: LiveView, keyboard: Keyboard, console: Console, stop: threading.Event) -> None:
+    """Draw when something has changed, and each second, until it is over."""
+    drawn: object = None
+    with console.screen():
+        while not (live.is_over or stop.is_set()):
+            now_s = time.time()
+            current = (live.state.version, console.size, int(now_s))
+            if current != drawn:
+                with console:  # one write
+                    console.control(Control.home())
+                    console.print(Screen(live, now_s), height=console.height, end="")
+                drawn = current
+            try:
+                keys = keyboard.read(_LOOK_EVERY_S)
+            except EOFError:
+                return
+            for key in keys:
+                live.press(key)
+                drawn = None
 
 
 class _Lines:

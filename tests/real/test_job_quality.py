@@ -11,7 +11,7 @@ from harness import WAIT_S, kafka_python_consumer, kafka_sink, raw_topic, runnin
 
 from coordinator_model.wire.record import HEADER_NAME
 from streaming.demo.broker import HOST, Broker, free_port
-from streaming.mirror.producer import create_topic
+from streaming.kafka.mirror_topic import create_topic
 from streaming.quality.frame_rows import Describer, to_frame
 from streaming.quality.suite import load
 

@@ -18,9 +18,9 @@ from harness import WAIT_S, kafka_python_consumer, kafka_sink, mirrored, raw_top
 from coordinator_model import wire
 from coordinator_model.wire.record import MIRRORED_API_KEYS, Kind, unpack_loss
 from streaming.demo.broker import HOST, Broker, free_port
+from streaming.kafka.mirror_topic import create_topic
 from streaming.kafka.watermarks import bounds_of
-from streaming.mirror.producer import KafkaSink, create_topic
-from streaming.mirror.reconnecting_sink import ReconnectingSink
+from streaming.mirror.producer import KafkaSink, ReconnectingSink
 from streaming.spark.jvm import java_home
 
 pytestmark = pytest.mark.real

@@ -34,8 +34,7 @@ from streaming.metrics.feed import MetricsFeed
 from streaming.metrics.metrics_state import MetricsState
 from streaming.metrics.vitals import Vitals
 from streaming.mirror.losses import LossFile
-from streaming.mirror.producer import KafkaSink
-from streaming.mirror.reconnecting_sink import ReconnectingSink
+from streaming.mirror.producer import KafkaSink, ReconnectingSink
 from streaming.sinks.findings import FindingsReader, FindingsWriter
 from tests.certificates import Authority
 from tests.processes import started

@@ -11,7 +11,8 @@ from kafka.partitioner.default import murmur2
 
 from coordinator_model.wire.record import Kind, MirrorRecord, unpack_loss
 from streaming.errors import SetupError
-from streaming.mirror.producer import KafkaSink, create_topic
+from streaming.kafka.mirror_topic import create_topic
+from streaming.mirror.producer import KafkaSink
 
 pytestmark = pytest.mark.real
 

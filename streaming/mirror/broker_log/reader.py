@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from heapq import heappop, heappush, merge
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wire.constants import COMMITS, HEARTBEAT
@@ -22,7 +23,6 @@ from coordinator_model.wording import counted, plural
 from streaming.mirror.broker_log import HELD_BACK_US
 from streaming.mirror.broker_log.connections import BrokerListeners, BrokerRestarts, LoggedConnection, ends_of
 from streaming.mirror.broker_log.coordinator_lines import CoordinatorLine
-from streaming.mirror.broker_log.order import oldest_first
 from streaming.mirror.broker_log.request_line import LogEntry, Logged, LoggedTopics, RequestLines, SetBack, Unread
 from streaming.mirror.broker_log.scan import Scanner
 from streaming.mirror.broker_log.times import CROSSED_US, FileClock
@@ -47,6 +47,9 @@ _LONGEST_PAUSE_US: Final = 120_000_000
 """As long a pause of the log is one of the clients; after a longer one that is not known."""
 
 _GRACE_US: Final = 1_000_000
+_LOOKED_AT: Final = 100
+"""Entries of a file that show the order of its lines: that in which they were written, or the newest first, as exports have it."""
+
 _WITHOUT_REQUEST: Final = "answers to requests that waited when the logger was switched on, which it does not show"
 _SENT_BY_SETTLED: Final = COMMITS | {HEARTBEAT}
 """APIs of requests that a member does not send while a JoinGroup or SyncGroup of it waits."""
@@ -77,6 +80,23 @@ def _of_one(reason: str) -> str:
     verb, _, rest = reason.partition(" ")
     of_one = f"{_VERBS_OF_ONE.get(verb, f'{verb}s')} {rest}"
     return of_one.replace("themselves", "itself").replace("they name", "it names")
+
+
+def _oldest_first(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+    """Yield the entries of a file in the order in which they were written.
+
+    Of a file that begins with its newest line, as those of Loki and Google Cloud by default, all entries are kept.
+    """
+    coming = iter(entries)
+    first = list(islice(coming, _LOOKED_AT))
+    times = [entry.at_us for entry in first if entry.at_us]
+    later = sum(one < other for one, other in pairwise(times))
+    earlier = sum(one > other for one, other in pairwise(times))
+    if earlier > later:
+        yield from reversed([*first, *coming])
+        return
+    yield from first
+    yield from coming
 
 
 def _later(entry: LogEntry, by_us: int) -> LogEntry:
@@ -145,7 +165,7 @@ class RequestLogReader:
 
         :param damage: called with half a sentence that says why reading ended before the file did.
         """
-        return self._timed(oldest_first(self._read(self._lines_in(source, damage))), FileClock())
+        return self._timed(_oldest_first(self._read(self._lines_in(source, damage))), FileClock())
 
     def entries_of(self, lines: Iterable[bytes], clock: FileClock) -> Iterator[LogEntry]:
         """Yield the entries in further lines of a file that may be request lines."""

@@ -41,10 +41,9 @@ from streaming.mirror.pcap.segments import (
     segment_of,
     written,
 )
-from streaming.mirror.pcap.sockets import Sockets
+from streaming.mirror.pcap.sockets import SocketEvent, Sockets
 from streaming.mirror.pcap.tls.first_bytes import FirstBytes
 from streaming.mirror.pcap.tunnels import DEEPEST, unwrap
-from streaming.mirror.socket_event import SocketEvent
 from streaming.mirror.topics import KnownTopics
 
 if TYPE_CHECKING:

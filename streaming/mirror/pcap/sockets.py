@@ -1,18 +1,36 @@
-"""Connections whose bytes a proxy records: in order already, so they need no reassembly, only a listener."""
+"""Connections whose bytes a proxy records, with direction and time: the input that is neither packets nor frames.
+
+The bytes are in order already, so they need no reassembly, only a listener.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from streaming.mirror.pcap.connection import CapturedConnection
 from streaming.mirror.pcap.reassembly import Stream
-from streaming.mirror.socket_event import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streaming.mirror.pcap.reassembly import StreamListener
-    from streaming.mirror.socket_event import SocketEvent
+
+UNKNOWN = -1
+"""An unknown number of bytes is missing."""
+
+
+class SocketEvent(NamedTuple):
+    """What happened on one connection. It has two sides: 0 is the proxy's peer, 1 the proxy itself."""
+
+    at_us: int  #: since the epoch
+    trace: str  #: names the connection among all of the capture
+    sides: tuple[tuple[str, int], tuple[str, int]]  #: address and port of each side, as far as known
+    is_whole: bool  #: the trace has the connection from its first byte on
+    side: int  #: who sent the bytes
+    data: bytes = b""
+    missing: int = 0  #: bytes behind the data that were not kept, or :data:`UNKNOWN`
+    unreadable: str = ""  #: why nothing more of the connection follows
+    is_closed: bool = False  #: the connection has ended, behind all this
 
 
 class Sockets:

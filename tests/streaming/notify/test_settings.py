@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from streaming.config.maintenance import Maintenance
-from streaming.config.notify import Alertmanager, Digest, Heartbeat, Notify, Patience, Stdout, Webhook
+from streaming.config.notify import Alertmanager, Digest, Heartbeat, Notify, Patience, Stdout, Traces, Webhook
 from streaming.config.settings import ConfigError, load
-from streaming.config.traces import Traces
 
 RECEIVERS = ("alertmanager", "webhook", "heartbeat", "digest", "stdout")
 REFERENCE = Path(__file__).parents[3] / "deploy" / "rebalance-monitor.toml"

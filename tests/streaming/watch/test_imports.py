@@ -74,7 +74,7 @@ def test_watch_on_packets_imports_what_its_options_need_and_nothing_else(
     assert imported & (ALL - needed) == set()
 
 
-@pytest.mark.parametrize("module", ["streaming.watch.topic", "streaming.mirror.reconnecting_sink"])
+@pytest.mark.parametrize("module", ["streaming.watch.topic", "streaming.mirror.producer"])
 def test_topics_are_read_and_written_without_what_reads_certificates(module: str) -> None:
     command = [sys.executable, "-c", f"import sys, {module}; sys.exit('cryptography' in sys.modules)"]
     assert subprocess.run(command, timeout=60, check=False).returncode == 0

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streaming.mirror.pcap.tls.records import CLIENT_HELLO, CONTENT_BEGINS, HANDSHAKE_BEGINS, HEADER
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streaming.mirror.pcap.capture_stats import CaptureStats
     from streaming.mirror.pcap.connection import CapturedConnection
     from streaming.mirror.pcap.reassembly import Stream, StreamListener
+
+# TLS records on the wire (RFC 8446, 5.1).
+HANDSHAKE, APPLICATION_DATA = 22, 23
+CLIENT_HELLO: Final = b"\1"
+HEADER: Final = 5
+TLS_1_2: Final = b"\x03\x03"  #: on the wire of TLS 1.3 too
+
+CONTENT_BEGINS: Final = bytes([APPLICATION_DATA]) + TLS_1_2
+HANDSHAKE_BEGINS: Final = bytes([HANDSHAKE, TLS_1_2[0]])
 
 BEGAN_BEFORE: Final = "it uses TLS and began before the capture, so its secrets cannot be told"
 NO_CRYPTOGRAPHY: Final = (

@@ -18,11 +18,9 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.wire.record import Kind, MirrorRecord
-from streaming.commands.input_notes import notes_of_capture
 from streaming.mirror.pcap.capture_reader import CaptureReader
 from streaming.mirror.pcap.files import opened, packets
 from streaming.mirror.pcap.tls.connection import (
-    BEGAN_BEFORE,
     CUT,
     HELD_AT_MOST,
     NO_SECRETS,
@@ -30,7 +28,7 @@ from streaming.mirror.pcap.tls.connection import (
     OLD_CIPHER,
     OTHER_SECRETS,
 )
-from streaming.mirror.pcap.tls.first_bytes import NO_CRYPTOGRAPHY
+from streaming.mirror.pcap.tls.first_bytes import BEGAN_BEFORE, NO_CRYPTOGRAPHY
 from streaming.mirror.pcap.tls.key_log import KeyLog, KeyLogError
 from tests.certificates import Authority
 from tests.golden import transcript
@@ -309,7 +307,7 @@ def test_without_the_library_that_opens_tls_what_is_plain_is_read_and_the_rest_n
     found = Read(capture, KeyLog())
     assert found.told() == plainly(0, 1)
     assert found.stats.refused_tls == {NO_CRYPTOGRAPHY: 1}
-    assert f"1 connection could not be decrypted: {NO_CRYPTOGRAPHY}" in notes_of_capture(found.stats, 0)
+    assert f"1 connection could not be decrypted: {NO_CRYPTOGRAPHY}" in found.stats.notes(0)
 
 
 @pytest.mark.usefixtures("without_cryptography")
