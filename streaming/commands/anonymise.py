@@ -12,7 +12,7 @@ import typer
 from coordinator_model.wire.record import pack_envelope
 from coordinator_model.wording import counted, plural
 from streaming.commands.capture_files import FIRST_BYTES, NOT_READ, ReplayError, called, captured_in, progress_of, source_of
-from streaming.commands.capture_options import BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.options import BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.output import fail, stderr
 from streaming.errors import why_not
 from streaming.mirror.anonymised import Anonymiser

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from coordinator_model.wire.recording import MAGIC
-from streaming.commands.capture_options import STDIN
+from streaming.commands.options import STDIN
 from streaming.errors import why_not
 from streaming.mirror.broker_log.scan import is_broker_log
 from streaming.mirror.captures import captured, is_capture

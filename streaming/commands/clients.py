@@ -11,11 +11,10 @@ import typer
 from coordinator_model.finding import Finding
 from coordinator_model.settings import Settings
 from streaming.commands.capture_files import ReplayError
-from streaming.commands.capture_options import BrokerPorts
-from streaming.commands.kafka_options import PropertiesOption
+from streaming.commands.options import BrokerPorts, ConfigOption, JsonOption, PropertiesOption, ServersOption
 from streaming.commands.output import fail, print_json, stderr, tables
 from streaming.commands.replay import ReplaySession
-from streaming.commands.view import ConfigOption, JsonOption, ServersOption, published_groups
+from streaming.commands.view import published_groups
 from streaming.published.records import Json
 from streaming.published.wire_text import harmless
 from streaming.sinks.clients import ClientsSeen, oldest_first

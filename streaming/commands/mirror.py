@@ -25,10 +25,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from coordinator_model.wire.record import HEADER_NAME
 from coordinator_model.wording import counted
 from streaming.commands.capture_files import ReplayError, called, captured_in, files_of, progress_of, source_of
-from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, KeyLogFile, key_log_of
+from streaming.commands.options import (
+    STDIN,
+    BrokerPorts,
+    Create,
+    HoldBack,
+    KeyLogFile,
+    Partitions,
+    ReplicationFactor,
+    RetentionHours,
+    key_log_of,
+)
 from streaming.commands.output import fail, stderr
 from streaming.commands.stopping import handled
-from streaming.commands.tap import Create, Partitions, ReplicationFactor, RetentionHours
 from streaming.errors import SetupError, why_not
 from streaming.kafka.acls import not_readable
 from streaming.kafka.client_options import client_options

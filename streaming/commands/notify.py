@@ -18,6 +18,7 @@ from rich.text import Text
 from coordinator_model.finding import Blame, Certainty, Severity
 from coordinator_model.rules import Rule
 from coordinator_model.wording import counted
+from streaming.commands.options import MetricsOption
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, print_error, print_json, say, stderr
 from streaming.commands.stopping import stop_signals
 from streaming.config.settings import ConfigError, MonitorConfig, load
@@ -69,13 +70,7 @@ def notify_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be sent, as JSON lines. Nothing is sent and no state is kept.")
     ] = False,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Serve Prometheus metrics at this address, path /metrics, and the probes /healthz and /readyz.",
-        ),
-    ] = None,
+    metrics: MetricsOption = None,
 ) -> None:
     """Send alerts about findings to Alertmanager, webhooks and standard output until it is stopped.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streaming.commands.capture_files import FIRST_BYTES, source_of
-from streaming.commands.capture_options import STDIN
+from streaming.commands.options import STDIN
 from streaming.commands.output import stderr
 from streaming.commands.replay import ReplaySession
 from streaming.gc_tuning import collected_seldom

@@ -33,7 +33,7 @@ from streaming.commands.capture_files import (
     progress_of,
     source_of,
 )
-from streaming.commands.capture_options import STDIN, BrokerPorts, KeyLogFile, key_log_of
+from streaming.commands.options import STDIN, BrokerPorts, KeyLogFile, key_log_of
 from streaming.commands.output import EXIT_FOUND, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, fail, print_json, stderr, stdout
 from streaming.engine.engine import Engine
 from streaming.gc_tuning import collected_seldom

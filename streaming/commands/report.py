@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from streaming.commands.capture_files import ReplayError
-from streaming.commands.capture_options import BrokerPorts, KeyLogFile
-from streaming.commands.kafka_options import PropertiesOption
+from streaming.commands.options import BrokerPorts, KeyLogFile, PropertiesOption, ServersOption
 from streaming.commands.output import EXIT_OK, EXIT_UNUSABLE, fail
 from streaming.commands.recordings import NOTHING_READ, read_recordings
 from streaming.commands.replay import settings_of
 from streaming.commands.since import moment_of
-from streaming.commands.view import ServersOption, results_source
+from streaming.commands.view import results_source
 from streaming.config.settings import ConfigError
 from streaming.errors import SetupError, why_not
 from streaming.mirror.pcap.tls.key_log import KeyLogError

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from coordinator_model.wording import counted, plural
+from streaming.commands.options import Create, MetricsOption, Partitions, ReplicationFactor, RetentionHours
 from streaming.commands.output import fail, stderr
 from streaming.errors import SetupError
 from streaming.kafka.client_options import client_options, refuse_secrets
@@ -32,21 +33,6 @@ from streaming.published.wire_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-Create = Annotated[
-    bool,
-    typer.Option(
-        "--create-topic", help="Create the mirror topic if it does not exist. If it exists, print how it differs from the options."
-    ),
-]
-Partitions = Annotated[
-    int,
-    typer.Option(
-        min=1, help="Partitions of a created topic. The number cannot be changed later: the job keeps one model for each."
-    ),
-]
-ReplicationFactor = Annotated[int, typer.Option(min=-1, help="Replication factor of a created topic. -1 is the broker's default.")]
-RetentionHours = Annotated[float, typer.Option(min=0.1, help="Retention of a created topic.")]
 
 FLUSH_TIMEOUT_S: Final = 10.0
 REACH_TIMEOUT_S: Final = 5.0
@@ -99,13 +85,7 @@ def tap(
             "The default is checkpoints/tap-PORT.loss, with the port of the first listener.",
         ),
     ] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Serve Prometheus metrics at this address, path /metrics, and the probes /healthz and /readyz.",
-        ),
-    ] = None,
+    metrics: MetricsOption = None,
     rewrite: Annotated[
         bool,
         typer.Option(

@@ -9,10 +9,10 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
-from streaming.commands.kafka_options import PropertiesOption
+from streaming.commands.options import ConfigOption, PropertiesOption, ServersOption
 from streaming.commands.output import fail, stdout
 from streaming.commands.stopping import stop_signals
-from streaming.commands.view import ConfigOption, ServersOption, results_source
+from streaming.commands.view import results_source
 from streaming.config.settings import ConfigError
 from streaming.errors import SetupError
 from streaming.published.page_state import PageState

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from streaming.commands.options import Partitions, ReplicationFactor, RetentionHours
 from streaming.commands.output import fail, stdout
-from streaming.commands.tap import Partitions, ReplicationFactor, RetentionHours
 from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.errors import SetupError
 from streaming.kafka.mirror_topic import RETENTION_HOURS, MirrorTopic

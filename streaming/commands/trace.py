@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streaming.commands.kafka_options import PropertiesOption
+from streaming.commands.options import ConfigOption, PropertiesOption, ServersOption
 from streaming.commands.output import fail, print_json
 from streaming.commands.since import moment_of
-from streaming.commands.view import ConfigOption, ServersOption, results_source
+from streaming.commands.view import results_source
 from streaming.config.settings import ConfigError
 from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader

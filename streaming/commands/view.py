@@ -19,7 +19,7 @@ from rich.text import Text
 from coordinator_model.events import GroupEvent, RebalanceFinished
 from coordinator_model.finding import Severity
 from coordinator_model.wording import counted, plural
-from streaming.commands.kafka_options import PropertiesOption
+from streaming.commands.options import ConfigOption, JsonOption, PropertiesOption, ServersOption
 from streaming.commands.output import fail, print_json, print_warning, stdout, tables
 from streaming.config.settings import ConfigError, Topics, load
 from streaming.errors import SetupError
@@ -54,16 +54,6 @@ from streaming.terminal.tables import (
     members_table,
     rebalances_table,
 )
-
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="The monitor's configuration, for its Kafka and its topic names."),
-]
-ServersOption = Annotated[
-    str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT[,…]", help="The monitor's Kafka, if there is no --config.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the published records as JSON, one object per line.")]
-
 
 _FORMATS: Final[dict[str, Callable[[bytes], Any]]] = {"groups": group_of, "findings": finding_of, "events": event_of}
 

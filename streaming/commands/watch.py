@@ -17,8 +17,7 @@ import typer
 
 from coordinator_model.settings import Settings
 from coordinator_model.wording import counted
-from streaming.commands.capture_options import STDIN, BrokerPorts, HoldBack, KeyLogFile, key_log_of
-from streaming.commands.kafka_options import PropertiesOption
+from streaming.commands.options import STDIN, BrokerPorts, HoldBack, KeyLogFile, PropertiesOption, key_log_of
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, fail, say, stderr, stdout
 from streaming.commands.stopping import stop_signals
 from streaming.engine.results import Outputs

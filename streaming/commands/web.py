@@ -10,12 +10,11 @@ import typer
 
 from coordinator_model.settings import Settings
 from streaming.commands.capture_files import ReplayError
-from streaming.commands.capture_options import BrokerPorts
-from streaming.commands.kafka_options import PropertiesOption
+from streaming.commands.options import BrokerPorts, ConfigOption, PropertiesOption, ServersOption
 from streaming.commands.output import EXIT_INTERRUPTED, EXIT_OK, fail, stderr
 from streaming.commands.recordings import read_recordings
 from streaming.commands.stopping import stop_signals
-from streaming.commands.view import ConfigOption, ServersOption, results_source
+from streaming.commands.view import results_source
 from streaming.config.settings import ConfigError
 from streaming.errors import SetupError
 from streaming.published.page_state import ALL, PageState
