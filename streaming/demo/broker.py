@@ -15,7 +15,6 @@ import contextlib
 import errno
 import fcntl
 import functools
-import logging
 import os
 import random
 import shutil
@@ -31,6 +30,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.config.settings import SHORT_LIVED_JVM
+from streaming.kafka.connection import SILENT_LOGGER
 from streaming.spark import jvm
 
 if TYPE_CHECKING:
@@ -59,10 +59,6 @@ _LOG4J: Final = """\
 """
 
 SHORT_LIVED: Final = (SHORT_LIVED_JVM, "-XX:+UseSerialGC")
-
-_silent: Final = logging.getLogger(f"{__name__}.probe")
-_silent.addHandler(logging.NullHandler())
-_silent.propagate = False
 
 
 class BrokerError(RuntimeError):
@@ -191,7 +187,7 @@ class Broker:
 
         Each call makes a new client. A client that has metadata connects to the advertised address, where the tap may not run yet.
         """
-        admin = AdminClient({"bootstrap.servers": self.address(listener), "reconnect.backoff.max.ms": 200}, logger=_silent)
+        admin = AdminClient({"bootstrap.servers": self.address(listener), "reconnect.backoff.max.ms": 200}, logger=SILENT_LOGGER)
         with contextlib.suppress(KafkaException):
             # Not describe_cluster(): librdkafka aborts the process if the broker ends during that call.
             known = admin.list_topics(timeout=timeout_s).brokers
@@ -254,7 +250,7 @@ class Broker:
         :raises confluent_kafka.KafkaException: when the topic exists already, or the broker refuses.
         :raises BrokerError: when a partition has no leader after 30 s.
         """
-        admin = AdminClient({"bootstrap.servers": self.internal}, logger=_silent)
+        admin = AdminClient({"bootstrap.servers": self.internal}, logger=SILENT_LOGGER)
         admin.create_topics([NewTopic(name, partitions, replicas, config=dict(config or {}))])[name].result(30)
         deadline = time.monotonic() + 30
         while True:

@@ -11,6 +11,7 @@ import json
 import logging
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -60,14 +61,14 @@ def tell(event: str, **details: Any) -> None:
 
 def main() -> None:
     options = Consumer(**json.loads(sys.argv[1]))
-    stopping = _stop_on_sigterm()
+    stop = stop_on_sigterm()
     consume = _with_confluent_kafka if options.kind == "confluent-kafka" else _with_kafka_python
     tell("started")
     try:
         consumed = 0
         for count in consume(options):
             consumed += count
-            if stopping:
+            if stop.is_set():
                 break
         tell("stopped", consumed=consumed)
     except FencedError:
@@ -75,12 +76,12 @@ def main() -> None:
         raise SystemExit(FENCED_STATUS) from None
 
 
-def _stop_on_sigterm() -> list[int]:
-    """Return a list that is empty until SIGTERM arrives."""
-    received: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _frame: received.append(number))
+def stop_on_sigterm() -> threading.Event:
+    """Return what is set once SIGTERM has come."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    return received
+    return stop
 
 
 def _with_confluent_kafka(options: Consumer) -> Iterator[int]:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
-import signal
 import sys
-import threading
 from typing import Final
 
 from confluent_kafka import Producer
 
-from streaming.demo.consumer import tell
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.demo.consumer import stop_on_sigterm, tell
+from streaming.kafka.connection import SILENT_LOGGER
 
 _RECORDS_PER_S: Final = 20
 
 
 def main() -> None:
     bootstrap, topic = sys.argv[1:]
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    stop = stop_on_sigterm()
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "demo-producer", "linger.ms": 50}, logger=SILENT_LOGGER)
     tell("started")
     for number in itertools.count():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import signal
 import sys
 import threading
 import uuid
@@ -18,7 +17,7 @@ from typing import Final, Literal
 
 from coordinator_model.wire import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from coordinator_model.wire.constants import ILLEGAL_GENERATION, NONE, REBALANCE_IN_PROGRESS
-from streaming.demo.consumer import tell
+from streaming.demo.consumer import stop_on_sigterm, tell
 from streaming.demo.raw_client import Connection, RawClientError, RawMember, find_coordinator, share
 
 Manner = Literal["zombie", "never-rejoins", "never-syncs", "never-gives-up"]
@@ -176,9 +175,7 @@ MANNERS: Final[Mapping[Manner, Callable[[_Run], None]]] = {
 
 def main() -> None:
     options = Misbehaviour(**json.loads(sys.argv[1]))
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    stop = stop_on_sigterm()
     tell("started")
     try:
         coordinator = find_coordinator(options.bootstrap, options.group, client_id=options.client_id)

@@ -32,7 +32,7 @@ from streaming.demo.misbehaviour import Manner, Misbehaviour
 from streaming.demo.processes import Child, Processes, ProcessSupervisor
 from streaming.demo.screen_state import ScreenState, now_us
 from streaming.demo.verdicts import ExpectedFinding, Truth
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.connection import SILENT_LOGGER
 
 TOPIC: Final = "orders"
 NO_TOPIC: Final = "ordres"

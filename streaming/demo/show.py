@@ -49,7 +49,7 @@ from streaming.demo.scenarios import (
 )
 from streaming.demo.screen_state import ScreenState, Watcher, now_us, settled
 from streaming.demo.verdicts import Truth, exit_status
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.connection import SILENT_LOGGER
 
 LEAST_DURATION_S: Final = 45.0
 _LAST_TROUBLE_S: Final = 25.0  #: time from the start of the last fault to the end, enough to find it on a slow machine

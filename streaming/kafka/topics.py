@@ -15,16 +15,13 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from streaming.config.settings import MAX_PARTITIONS
 from streaming.errors import SetupError
-from streaming.kafka import connection
 from streaming.kafka.acls import REFUSED, command_config, grant, servers_of, user_of
-from streaming.kafka.connection import ConnectionProblem, UnreachableError
+from streaming.kafka.connection import SILENT_LOGGER, ConnectionProblem, UnreachableError, reach
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streaming.config.settings import MonitorConfig, Topics
-
-SILENT_LOGGER: Final = connection.SILENT_LOGGER
 
 PARTITIONS: Final = 4
 """Of the mirror topic, where no option asks for another number."""
@@ -129,7 +126,7 @@ def connect(config: MonitorConfig) -> tuple[AdminClient, dict[str, int]]:
     """
     servers = config.kafka.bootstrap_servers
     try:
-        admin, listed = connection.reach(config.kafka.for_librdkafka(), config.kafka.reach_timeout_s)
+        admin, listed = reach(config.kafka.for_librdkafka(), config.kafka.reach_timeout_s)
     except UnreachableError as error:
         sentence = _UNREACHABLE[error.trouble].format(servers=servers, reason=error, protocol=config.kafka.security_protocol)
         raise SetupError(sentence) from None

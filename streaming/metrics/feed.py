@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from streaming.background import Background
 from streaming.errors import SetupError
 from streaming.kafka.compacted import CompactedReader, TopicError
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.connection import SILENT_LOGGER
 from streaming.metrics.metrics_state import FINDINGS, GROUPS, STATUS
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from streaming.background import Background
 from streaming.errors import SetupError
 from streaming.kafka.clients import LastingProducer, Queued
 from streaming.kafka.compacted import CompactedReader
+from streaming.kafka.connection import SILENT_LOGGER
 from streaming.kafka.credentials import Credentials
-from streaming.kafka.topics import SILENT_LOGGER
 from streaming.metrics.collector import selected
 from streaming.metrics.lag_history import LagHistory
 from streaming.published.records import lag_of

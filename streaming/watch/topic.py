@@ -16,9 +16,8 @@ from streaming.engine.own_findings import Standing
 from streaming.errors import SetupError
 from streaming.kafka.acls import not_readable
 from streaming.kafka.clients import without_group
-from streaming.kafka.connection import NO_TOPIC_BY_ITSELF
+from streaming.kafka.connection import NO_TOPIC_BY_ITSELF, SILENT_LOGGER
 from streaming.kafka.mirror_topic import topic_partitions
-from streaming.kafka.topics import SILENT_LOGGER
 from streaming.kafka.watermarks import bounds_of
 from streaming.watch.watch import Tally
 

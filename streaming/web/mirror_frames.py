@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from coordinator_model.wire.record import HEADER_NAME, MirrorRecord, RecordError, unpack_record
 from streaming.kafka.clients import without_group
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.connection import SILENT_LOGGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

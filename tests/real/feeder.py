@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.wire.record import HEADER_NAME, RecordError, unpack_record
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.connection import SILENT_LOGGER
 from tests.real.harness import raw_topic
 from tests.real.monitor_process import SETTINGS
 from tests.real.traffic import Group, Handover, breach, partition_of, produce, tick

@@ -19,7 +19,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streaming.demo.broker import Broker
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.connection import SILENT_LOGGER
 from streaming.spark import checkpoint
 from tests.real.feeder import GROUPS, Feeder, ends_of, models_of
 from tests.real.full_disk import SmallDisk

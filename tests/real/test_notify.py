@@ -25,7 +25,7 @@ import requests
 from confluent_kafka import Producer
 
 from streaming.demo.broker import HOST, free_port
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.connection import SILENT_LOGGER
 from streaming.notify.notification import alert_name
 from tests.needs import path_of
 from tests.real import harness

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Re
 from streaming.config.settings import SHORT_LIVED_JVM, load
 from streaming.demo.broker import Broker
 from streaming.errors import SetupError
-from streaming.kafka.topics import SILENT_LOGGER
+from streaming.kafka.connection import SILENT_LOGGER
 from streaming.spark import checkpoint, job
 from streaming.spark import session as spark
 from streaming.spark.supervisor import Supervisor
