@@ -9,11 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from coordinator_model.finding import Severity
 from coordinator_model.wording import counted
 from streaming.config.maintenance import DAYS
 from streaming.config.patterns import matches
@@ -190,7 +188,5 @@ def lines_of(report: Report) -> list[str]:
     ]
     still = [one for one in (*report.findings, *(one for group in report.groups for one in group.findings)) if is_open(one)]
     if still:
-        counts = Counter(one["severity"] for one in still)
-        by_severity = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
-        lines.append(f"{counted(len(still), 'finding')} still open: {by_severity}.")
+        lines.append(f"{counted(len(still), 'finding')} still open: {sentences.by_severity(still)}.")
     return lines + [f"Not seen: {line}" for line in report.not_seen]

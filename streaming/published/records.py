@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from coordinator_model import events
-from coordinator_model.events import RECONCILING, GroupEvent, NamedMember, RebalanceFinished, State
+from coordinator_model.events import RECONCILING, GroupEvent, MemberServed, NamedMember, RebalanceFinished, State
 from coordinator_model.finding import Severity, Status
 from streaming.published.finding_json import from_json, microseconds
 
@@ -173,6 +173,11 @@ def name_of(one: NamedMember | GroupEvent) -> str | None:
 def moment_of(at_us: int | None) -> float | None:
     """Return a time of an event in seconds since the epoch; None for none."""
     return at_us / 1e6 if at_us and 0 < at_us < LATEST_S * 1e6 else None
+
+
+def unheld_s(event: RebalanceFinished | MemberServed) -> float | None:
+    """Return for how many partition-seconds no member held partitions; None if that is not known."""
+    return None if event.unheld is None else sum(one.us for one in event.unheld) / 1_000_000
 
 
 def seconds(moment: str) -> float:

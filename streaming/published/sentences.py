@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_model import events
 from coordinator_model.events import RECONCILING, GroupEvent, MemberEvent, RebalanceFinished, State
+from coordinator_model.finding import Severity
 from coordinator_model.groups import waits
 from coordinator_model.groups.records import host_of
 from coordinator_model.wording import counted, iso_utc, plural
 from streaming.published.records import Json, RebalanceLag, duration, member_name, name_of, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from coordinator_model.advice import Advice
 
@@ -141,6 +142,12 @@ def saved(piece: Advice) -> str:
             span = f" ({seconds_of(least)} to {seconds_of(most)})" if seconds_of(least) != seconds_of(most) else ""
             facts.append(f"{seconds_of(expected)}{span} of {seconds_of(lost)} {unit}")
     return f"{' and '.join(facts)}, in {counted(len(piece.rebalances), 'rebalance')}"
+
+
+def by_severity(findings: Iterable[Json]) -> str:
+    """Return how many findings there are of each severity, the worst first: ``1 critical, 2 error``."""
+    counts = Counter(one["severity"] for one in findings)
+    return ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
 
 
 def listed(names: Sequence[str]) -> str:

@@ -27,12 +27,12 @@ from streaming.published.records import (
     lag_of_rebalance,
     name_of,
     seconds,
+    unheld_s,
 )
 from streaming.published.wire_text import harmless, shown_name
 from streaming.sinks.clients import oldest_first
 
 if TYPE_CHECKING:
-    from coordinator_model.events import GroupEvent
     from streaming.published.page_state import GroupPast, PageState
 
 NAMED: Final = 10
@@ -296,11 +296,6 @@ def dearest_first(causes: dict[str, Lost]) -> dict[str, Lost]:
     return dict(sorted(causes.items(), key=lambda one: (-(one[1].member_seconds or 0.0), -(one[1].took_ms or 0))))
 
 
-def unheld_s(event: RebalanceFinished | MemberServed) -> float | None:
-    """Return for how many partition-seconds no member held partitions; None if that is not known."""
-    return None if event.unheld is None else sum(one.us for one in event.unheld) / 1_000_000
-
-
 def _group(past: GroupPast, findings: list[Json], from_s: float, *, several: bool) -> GroupReport:
     kinds = [(past.content or {}).get("group_type"), *(event.group_type for event in list(past.events)[-1:])]
     report = GroupReport(past, several, next(filter(None, kinds), ""), findings=findings)
@@ -347,17 +342,13 @@ def _not_seen(past: GroupPast, from_s: float) -> list[str]:
             lost = event
         elif isinstance(event, SightRegained) and lost is not None:
             lasted = sentences.milliseconds((event.at_s - lost.at_s) * 1000)
-            found.append(f"From {_second(lost)} on for {lasted}: {lost.reason}.")
+            found.append(f"From {clock_of(lost.at_s)} on for {lasted}: {lost.reason}.")
             lost = None
     if lost is not None:
-        found.append(f"From {_second(lost)} until the end: {lost.reason}.")
+        found.append(f"From {clock_of(lost.at_s)} until the end: {lost.reason}.")
     if past.content is not None and past.content["learning"]:
         found.append(f"Its members are not known yet: {past.content['learning']}.")
     return found
-
-
-def _second(event: GroupEvent) -> str:
-    return iso_utc(event.at_us)[:19].replace("T", " ")
 
 
 def _not_seen_of_groups(groups: Sequence[GroupReport]) -> list[str]:
@@ -440,12 +431,10 @@ def _found(report: Report) -> str:
     found = [*report.findings, *(one for group in report.groups for one in group.findings)]
     if not found:
         return no_finding(group.past for group in report.groups)
-    counts = Counter(one["severity"] for one in found)
-    by_severity = ", ".join(f"{counts[one.value]:,} {one.value}" for one in reversed(Severity) if counts[one.value])
     open_ = sum(is_open(one) for one in found)
     worst = max(found, key=lambda one: Severity(one["severity"]).rank)
     first = f" The worst: {worst['rule']} {worst['name']}." if Severity(worst["severity"]).rank >= _SERIOUS else ""
-    return f"{counted(len(found), 'finding')} ({by_severity}), {open_ or 'none'} of them still open.{first}"
+    return f"{counted(len(found), 'finding')} ({sentences.by_severity(found)}), {open_ or 'none'} of them still open.{first}"
 
 
 def _span(span_s: float) -> str:

@@ -6,6 +6,7 @@ detail, and a strip has no more pieces than can be seen.
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -69,15 +70,13 @@ def _line(group: GroupReport, seen: drawing.Window, *, is_in_detail: bool) -> di
     scale = _STRIP_UNITS * 60 / seen.span_s
     pieces = strip(group.past, seen.from_s, seen.to_s, seen.span_s)  # in minutes
     states = _visible([(round(x * scale, 3), round(width * scale, 3), state) for x, width, state in pieces])
-    counts: dict[str, int] = {}
-    for finding in group.findings:
-        counts[finding["severity"]] = counts.get(finding["severity"], 0) + 1
+    counts = Counter(finding["severity"] for finding in group.findings)
     return {
         "group": group,
         "is_in_detail": is_in_detail,
         "strip": states,
         "seen_x": min((one[0] for one in states), default=drawing.FAR * 10),
-        "counts": [(one.value, counts[one.value]) for one in reversed(Severity) if one.value in counts],
+        "counts": [(one.value, counts[one.value]) for one in reversed(Severity) if counts[one.value]],
         "most_by": group.most_by,
     }
 

@@ -16,7 +16,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
 from streaming.notify.notification import on_one_line
-from streaming.published.records import name_of
+from streaming.published.records import name_of, unheld_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,7 +64,7 @@ def spans_of(event: RebalanceFinished) -> list[ReadableSpan]:
         "rebalance",
         began_ns,
         ended_ns,
-        {"messaging.system": "kafka", "rebalance.unheld.partition_seconds": unheld_seconds(event)}
+        {"messaging.system": "kafka", "rebalance.unheld.partition_seconds": unheld_s(event)}
         | {name: getattr(event, key) for key, name in _ROOT.items()}
         | {f"rebalance.started_by.{key}": getattr(event, key) for key in _MEMBER},
     )
@@ -95,11 +95,6 @@ def _member(trace: _Trace, root: ReadableSpan, number: int, member: LostMember, 
         events=[Event(words, timestamp=at_ns) for words, at_ns in sorted(moments.items(), key=lambda one: one[1])],
         status=Status(StatusCode.UNSET) if served else Status(StatusCode.ERROR, "it got no assignment in this rebalance"),
     )
-
-
-def unheld_seconds(event: RebalanceFinished) -> float | None:
-    """Return for how long partitions were held by no member in a rebalance, added up; None if that is not known."""
-    return None if event.unheld is None else sum(one.us for one in event.unheld) / 1_000_000
 
 
 def encoded(spans: Iterable[ReadableSpan]) -> bytes:

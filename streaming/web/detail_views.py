@@ -272,8 +272,4 @@ def _as_text(finding: Json) -> str:
             for frame in finding["evidence"]
         ),
     ]
-    return readable_lines(lines)
-
-
-def readable_lines(lines: list[str]) -> str:
-    return "\n".join(readable(line) for line in lines)
+    return "\n".join(map(readable, lines))

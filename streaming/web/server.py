@@ -96,7 +96,7 @@ class Page:
                 Route("/readyz", self._ready),
             ],
             middleware=[Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4), Middleware(_Guarded, page=self)],
-            exception_handlers={404: self._not_found, 405: self._not_found},
+            exception_handlers={404: self._not_found, 405: self._not_found, NotShownError: self._not_shown},
         )
 
     # --- views -------------------------------------------------------------------------------------------------------------
@@ -167,10 +167,7 @@ class Page:
 
     async def _page(self, request: Request) -> Response:
         with self._state.lock:
-            try:
-                token, view = self._current(request.url.path, request.query_params)
-            except NotShownError as error:
-                return self.message(404, "Not here", str(error))
+            token, view = self._current(request.url.path, request.query_params)
             content = self._html(view, token)
         return HTMLResponse(content, headers={"Cache-Control": "no-store"})
 
@@ -202,7 +199,7 @@ class Page:
         with self._state.lock:
             finding = self._state.findings.get(request.path_params["id"])
         if finding is None:
-            return self.message(404, "Not here", "There is no such finding.")
+            raise NotShownError("There is no such finding.")
         about = f"{finding['rule']} {finding['name']}"
         back = f"/findings/{quote(finding['id'], safe='')}"
         return await self._decoded(of_finding(finding), about, back, finding["summary"])
@@ -211,18 +208,15 @@ class Page:
         """The frames of a line of a group's text."""
         row = request.path_params["row"]
         with self._state.lock:
-            try:
-                past = group_by_id(self._state, request.path_params["id"])
-            except NotShownError as error:
-                return self.message(404, "Not here", str(error))
+            past = group_by_id(self._state, request.path_params["id"])
             events = events_of_line(past.events, row)
         if not events:
-            return self.message(404, "Not here", "The page does not know this event any more: it keeps the newest of each group.")
+            raise NotShownError("The page does not know this event any more: it keeps the newest of each group.")
         return await self._decoded(of_events(events), shown_name(past.key[1]), link_to_row(past.id, events), "")
 
     async def _decoded(self, wanted: list[Wanted], about: str, back: str, summary: str) -> Response:
         if self._frames is None:
-            return self.message(404, "Not here", "There is no mirror topic to read frames from.")
+            raise NotShownError("There is no mirror topic to read frames from.")
         frames = await run_in_threadpool(decoded, wanted, self._frames)
         shown = [Frame(*map(self._state.harmless, frame)) for frame in frames]
         fixed = {"about": about, "back": back, "summary": summary, "frames": shown, "more": len(wanted) - FRAMES}
@@ -238,15 +232,12 @@ class Page:
             found = [key for key in self._state.groups if key[1] == name and cluster in {None, key[0]}]
             ids = [self._state.groups[key].id for key in found]
         if not ids:
-            return self.message(404, "Not here", "The monitor has not seen a group of this name.")
+            raise NotShownError("The monitor has not seen a group of this name.")
         return RedirectResponse(f"/groups/{ids[0]}" if len(ids) == 1 else f"/?text={quote(name)}", status_code=303)
 
     async def _events(self, request: Request) -> Response:
         with self._state.lock:
-            try:
-                events = list(group_by_id(self._state, request.path_params["id"]).events)
-            except NotShownError as error:
-                return self.message(404, "Not here", str(error))
+            events = list(group_by_id(self._state, request.path_params["id"]).events)
         lines = (json.dumps(event.as_json()) + "\n" for event in events)
         return PlainTextResponse(
             "".join(lines),
@@ -257,16 +248,13 @@ class Page:
     async def _trace(self, request: Request) -> Response:
         """A group's past, or one of its rebalances, for a viewer of traces."""
         with self._state.lock:
-            try:
-                past = group_by_id(self._state, request.path_params["id"])
-                row = request.query_params.get("rebalance")
-                if row is None:
-                    trace = trace_events(past, to_s=self._state.now_s())
-                else:
-                    event = rebalance_by_row(past, row)
-                    trace = trace_events(past, from_s=event.began_s, to_s=event.at_s)
-            except NotShownError as error:
-                return self.message(404, "Not here", str(error))
+            past = group_by_id(self._state, request.path_params["id"])
+            row = request.query_params.get("rebalance")
+            if row is None:
+                trace = trace_events(past, to_s=self._state.now_s())
+            else:
+                event = rebalance_by_row(past, row)
+                trace = trace_events(past, from_s=event.began_s, to_s=event.at_s)
         return Response(
             json.dumps(trace, separators=(",", ":")),
             media_type="application/json",
@@ -276,7 +264,7 @@ class Page:
     async def _static(self, request: Request) -> Response:
         file = static_files().get(request.url.path)
         if file is None:
-            return self.message(404, "Not here", "There is nothing at this address.")
+            raise NotShownError("There is nothing at this address.")
         return Response(file.content, media_type=file.media_type, headers={"Cache-Control": "public, max-age=31536000, immutable"})
 
     async def _take_token(self, request: Request) -> Response:
@@ -309,8 +297,11 @@ class Page:
             return PlainTextResponse("ok\n")
         return PlainTextResponse("the topics have not been read to their end yet\n", status_code=503)
 
-    async def _not_found(self, _request: Request, _error: Exception) -> Response:
-        return self.message(404, "Not here", "There is nothing at this address.")
+    async def _not_found(self, request: Request, _error: Exception) -> Response:
+        return await self._not_shown(request, NotShownError("There is nothing at this address."))
+
+    async def _not_shown(self, _request: Request, error: Exception) -> Response:
+        return self.message(404, "Not here", str(error))
 
     def message(self, status: int, title: str, message: str, *, ask_token: bool = False, next_: str = "/") -> Response:
         """Return an answer that is a sentence."""
