@@ -7,6 +7,7 @@ and each time before it writes again: of two that came at once the last stays.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from typing import TYPE_CHECKING, Final
@@ -62,20 +63,16 @@ class Lease:
         """
         if self._renewed_at is not None and time.monotonic() - self._renewed_at >= RENEWED_EVERY_S:
             self._renewed_at = time.monotonic()
-            try:
+            with contextlib.suppress(OSError):
                 self._check()
                 self._write()
-            except OSError:
-                return
 
     def release(self) -> None:
         """Give it back, if it is held."""
         if self._renewed_at is not None:
             self._renewed_at = None
-            try:
+            with contextlib.suppress(OSError):  # it lapses
                 self._file.write_text("")
-            except OSError:  # it lapses
-                return
 
     def _read(self) -> str:
         return self._file.read_text() if self._file.exists() else ""
