@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, get_type_hints
 
 import pandas as pd
 
@@ -21,37 +21,6 @@ if TYPE_CHECKING:
 
     from coordinator_model.wire.record import MirrorRecord
 
-KINDS: Final[dict[str, str]] = {
-    "partition": "int64",
-    "offset": "int64",
-    "timestamp_ms": "int64",
-    "key": "string[pyarrow]",
-    "envelope_error": "string[pyarrow]",
-    "kind": "string[pyarrow]",
-    "at_us": "Int64",
-    "cluster": "string[pyarrow]",
-    "broker": "string[pyarrow]",
-    "connection": "string[pyarrow]",
-    "exchange": "Int64",
-    "api_key": "Int64",
-    "api_version": "Int64",
-    "client_id": "string[pyarrow]",
-    "cut_bytes": "Int64",
-    "version_known": "boolean",
-    "decode_error": "string[pyarrow]",
-    "header_agrees": "boolean",
-    "key_in_frame": "boolean",
-    "clock_difference_ms": "Float64",
-    "request_seen": "boolean",
-    "group_in_one_partition": "boolean",
-    "missing_offsets": "Int64",
-    "missing_exchanges": "Int64",
-    "missing_exchanges_of": "string[pyarrow]",
-}
-"""Each column and its pandas type. Great Expectations copies the frame some twenty times a batch; with Python objects in it, that alone
-costs more than reading the records."""
-
-COLUMNS: Final = tuple(KINDS)
 PLACE: Final = ("partition", "offset")
 """What names a record; always in the frame."""
 
@@ -91,6 +60,20 @@ class FrameRow(NamedTuple):
     missing_exchanges: int | None = None
     missing_exchanges_of: str | None = None
 
+
+COLUMNS: Final = FrameRow._fields
+
+_TYPES: Final = {
+    int: "int64",
+    int | None: "Int64",
+    float | None: "Float64",
+    bool | None: "boolean",
+    str | None: "string[pyarrow]",
+}
+"""Type of a field → pandas type of its column. Great Expectations copies the frame some twenty times a batch; with Python objects in it,
+that alone costs more than reading the records."""
+
+_KINDS: Final = {name: _TYPES[type_] for name, type_ in get_type_hints(FrameRow).items()}
 
 EXAMPLES: Final = tuple(
     FrameRow(
@@ -218,7 +201,7 @@ def to_frame(described: Sequence[FrameRow], columns: Iterable[str] = COLUMNS) ->
     """The rows as a frame with these columns and :data:`PLACE`."""
     values = dict(zip(COLUMNS, zip(*described, strict=True), strict=True)) if described else dict.fromkeys(COLUMNS, ())
     wanted = {*PLACE, *columns}
-    return pd.DataFrame({name: pd.array(values[name], dtype=kind) for name, kind in KINDS.items() if name in wanted})  # type: ignore[call-overload]
+    return pd.DataFrame({name: pd.array(values[name], dtype=kind) for name, kind in _KINDS.items() if name in wanted})  # type: ignore[call-overload]
 
 
 _PLACE_OF: Final = itemgetter(0, 1)

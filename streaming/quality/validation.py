@@ -46,7 +46,6 @@ class Outcome(NamedTuple):
     checked: int  #: rows it applied to
     unexpected: int
     records: tuple[tuple[int, int], ...]  #: partition and offset of the first offending ones
-    values: tuple[Any, ...]  #: their values
     problem: str | None  #: why it could not be checked
 
 
@@ -218,7 +217,6 @@ def _outcome(expected: Expected, result: Any) -> Outcome:
         checked=int(facts.get("element_count", 0)) - int(facts.get("missing_count") or 0),
         unexpected=int(facts.get("unexpected_count", 0)),
         records=tuple((int(row["partition"]), int(row["offset"])) for row in offending),
-        values=tuple(facts.get("partial_unexpected_list") or ()),
         problem=_problem(raised),
     )
 
