@@ -25,6 +25,7 @@ from streaming.config.settings import ConfigError, MonitorConfig, load
 from streaming.errors import SetupError
 from streaming.kafka.topics import prepare_notifier
 from streaming.metrics.notify import serving
+from streaming.notify.delivery import Channel
 from streaming.notify.delivery_log import NoDeliveryLog
 from streaming.notify.http import Accepted, Outcome, Rejected, Unreachable
 from streaming.notify.kafka_log import KafkaDeliveryLog, remembered, results
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-    from streaming.notify.delivery import Channel, Delivery, DeliveryPlan
+    from streaming.notify.delivery import Delivery, DeliveryPlan
     from streaming.notify.delivery_log import DeliveryLog
     from streaming.notify.outbox import Outbox
 
@@ -157,7 +158,13 @@ def _notifier(config: MonitorConfig, delivery_log: DeliveryLog, tell: Callable[[
 
 
 def _run(
-    notifier: Notifier, config: MonitorConfig, tell: Callable[[str], None], stop: threading.Event, metrics: str | None, *, once: bool
+    notifier: Notifier,
+    config: MonitorConfig,
+    tell: Callable[[str], None],
+    stop: threading.Event,
+    metrics: str | None,
+    *,
+    once: bool,
 ) -> int:
     with notifier, contextlib.nullcontext() if metrics is None else serving(metrics, notifier) as url:
         if url is not None:
@@ -185,7 +192,7 @@ def _summary(notifier: Notifier) -> str:
     return f"sent to {', '.join(receivers)}" if receivers else "no receiver gets findings"
 
 
-class _DryChannel:
+class _DryChannel(Channel):
     """Prints what another channel would send."""
 
     def __init__(self, channel: Channel) -> None:
@@ -204,9 +211,6 @@ class _DryChannel:
             body = delivery.body.decode()
         print_json({"receiver": self.name, "body": body})
         return Accepted()
-
-    def split(self, _delivery: Delivery) -> list[Delivery]:
-        return []
 
     def missed(self) -> None:
         self._channel.missed()

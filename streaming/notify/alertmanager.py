@@ -20,7 +20,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streaming.notify.delivery import Delivery, DeliveryPlan
+from streaming.notify.delivery import Channel, Delivery, DeliveryPlan
 from streaming.notify.http import Outcome, post
 from streaming.notify.notification import Event, Notification, ObservedFinding, alert_name, iso, on_one_line, who
 
@@ -58,7 +58,7 @@ class _Ended:
     until_s: float
 
 
-class AlertmanagerChannel:
+class AlertmanagerChannel(Channel):
     """Delivers findings to one Alertmanager."""
 
     def __init__(self, name: str, settings: Alertmanager, *, links: Links, cluster: str, watchdog: Watchdog) -> None:

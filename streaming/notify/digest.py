@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from coordinator_model.wording import counted
 from streaming.config.maintenance import DAYS
 from streaming.config.patterns import matches
-from streaming.notify.delivery import Delivery, DeliveryPlan
+from streaming.notify.delivery import Channel, Delivery, DeliveryPlan
 from streaming.notify.http import Outcome, Unreachable, post
 from streaming.notify.notification import iso, on_one_line
 from streaming.notify.templating import mrkdwn
@@ -73,7 +73,7 @@ def _wants(settings: Digest, group: str) -> bool:
     return matches(group, settings.allow_groups) and not matches(group, settings.deny_groups)
 
 
-class DigestChannel:
+class DigestChannel(Channel):
     """Sends the digest, and no findings.
 
     :param read: returns the report of the week before a moment.
@@ -114,12 +114,6 @@ class DigestChannel:
         if delivery is self._made and not isinstance(outcome, Unreachable):
             self._due_s, self._made = next_s(self._settings, max(self._due_s, self._now_s)), None
         return outcome
-
-    def split(self, _delivery: Delivery) -> list[Delivery]:
-        return []
-
-    def missed(self) -> None:
-        """Do nothing: a digest that did not reach the receiver is still due."""
 
     def only(self, _notice: Notification, now_s: float) -> Delivery:
         return self._delivery(f"Test of the digest. {title_of(now_s, self._cluster)}", ["The digest itself is sent in its time."])

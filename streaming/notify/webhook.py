@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from streaming.notify.delivery import Delivery, DeliveryPlan
+from streaming.notify.delivery import Channel, Delivery, DeliveryPlan
 from streaming.notify.http import Accepted, Outcome, Rejected, post
 from streaming.notify.notification import Event, iso
 from streaming.notify.templating import MessageError, Template, context, message_key, shipped
@@ -67,7 +67,7 @@ def _is_urgent(notice: Notification) -> bool:
     return notice.event is not Event.RESOLVED and notice.finding["severity"] == "critical"
 
 
-class _Messages:
+class _Messages(Channel):
     """Base class of webhooks and standard output."""
 
     def __init__(
@@ -87,12 +87,6 @@ class _Messages:
 
     def only(self, notice: Notification, _now_s: float) -> Delivery:
         return self._delivery([notice])
-
-    def split(self, _delivery: Delivery) -> list[Delivery]:
-        return []
-
-    def missed(self) -> None:
-        """Do nothing: a message that was not accepted is still due."""
 
     def _delivery(self, notices: Sequence[Notification]) -> Delivery:
         values = context(notices, receiver=self.name, links=self._links, secret=self._secret)
@@ -136,7 +130,7 @@ class StdoutChannel(_Messages):
         return Accepted()
 
 
-class HeartbeatChannel:
+class HeartbeatChannel(Channel):
     """Sends pings while the monitor is alive, and no findings."""
 
     def __init__(self, name: str, settings: Heartbeat, *, cluster: str, watchdog: Watchdog) -> None:
@@ -157,9 +151,6 @@ class HeartbeatChannel:
 
     def send(self, delivery: Delivery) -> Outcome:
         return post(self._settings.address(), delivery.body, {"Content-Type": "application/json"}, self._settings)
-
-    def split(self, _delivery: Delivery) -> list[Delivery]:
-        return []
 
     def missed(self) -> None:
         """Retry without waiting for ``every_s``."""
