@@ -42,12 +42,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "1, with the properties of the group that rarely change.",
     ),
     Metric("rebalance_group_learning", "gauge", _GROUP, "1 while the membership is not known yet; most rules do not fire then."),
-    Metric(
-        "rebalance_group_members",
-        "gauge",
-        _GROUP,
-        "Members, as far as known.",
-    ),
+    Metric("rebalance_group_members", "gauge", _GROUP, "Members, as far as known."),
     Metric(
         "rebalance_group_arriving_clients",
         "gauge",
@@ -70,10 +65,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Partitions, or tasks, of such a group that members were told to give up and have not: nobody gets them before.",
     ),
     Metric(
-        "rebalance_group_rebalances_total",
-        "counter",
-        (*_GROUP, "cause"),
-        "Completed rebalances (generations handed out) by cause.",
+        "rebalance_group_rebalances_total", "counter", (*_GROUP, "cause"), "Completed rebalances (generations handed out) by cause."
     ),
     Metric(
         "rebalance_group_cost_member_seconds_total",
@@ -182,10 +174,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     # --- the monitor itself: status and lag ----------------------------------------------------------------------------------
     Metric("rebalance_monitor_build_info", "gauge", ("version",), "1, with the release of the monitor as label."),
     Metric(
-        "rebalance_monitor_up",
-        "gauge",
-        (),
-        "1 while the findings queries run and Kafka accepts the clients of the driver, else 0.",
+        "rebalance_monitor_up", "gauge", (), "1 while the findings queries run and Kafka accepts the clients of the driver, else 0."
     ),
     Metric(
         "rebalance_monitor_client_accepted",
@@ -207,10 +196,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "When all findings queries had last reported; they report each second, with or without data.",
     ),
     Metric(
-        "rebalance_monitor_batch_duration_seconds",
-        "histogram",
-        (),
-        "Duration of micro-batches, sampled at most once a second.",
+        "rebalance_monitor_batch_duration_seconds", "histogram", (), "Duration of micro-batches, sampled at most once a second."
     ),
     Metric("rebalance_monitor_lag_records", "gauge", _PARTITION, "Records of the mirror partition that are not read yet."),
     Metric(
@@ -220,10 +206,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Age of the newest record that was read, if there are newer ones; 0 when all is read.",
     ),
     Metric(
-        "rebalance_monitor_newest_record_timestamp_seconds",
-        "gauge",
-        _PARTITION,
-        "Capture time of the newest record that was read.",
+        "rebalance_monitor_newest_record_timestamp_seconds", "gauge", _PARTITION, "Capture time of the newest record that was read."
     ),
     Metric(
         "rebalance_monitor_last_tick_timestamp_seconds",
@@ -286,10 +269,7 @@ TAP_METRICS: Final[tuple[Metric, ...]] = (
     Metric("rebalance_tap_open_connections", "gauge", (), "Connections of clients that are open."),
     Metric("rebalance_tap_connections_total", "counter", (), "Connections of clients since the start."),
     Metric(
-        "rebalance_tap_unreachable_total",
-        "counter",
-        ("broker",),
-        "Connections rejected because their broker could not be reached.",
+        "rebalance_tap_unreachable_total", "counter", ("broker",), "Connections rejected because their broker could not be reached."
     ),
     Metric("rebalance_tap_refused_connections_total", "counter", (), "Connections of clients whose TLS handshake failed."),
     Metric(
