@@ -337,7 +337,7 @@ class _Recording:
             self._consumer.close()
 
     def _assign(self) -> int:
-        partitions = range(topic_partitions_of(self._consumer, self._topic))
+        partitions = range(len(self._consumer.list_topics(self._topic, timeout=10).topics[self._topic].partitions))
         begins = [TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in partitions]
         if self._since_ms is not None:
             wanted = [TopicPartition(self._topic, partition, self._since_ms) for partition in partitions]
@@ -370,11 +370,6 @@ class _Recording:
         for placed in self._consumer.position([TopicPartition(self._topic, partition) for partition in self._ends]):
             if placed.offset >= self._ends[placed.partition]:
                 del self._ends[placed.partition]
-
-
-def topic_partitions_of(consumer: Consumer, topic: str) -> int:
-    """Return the number of partitions in the consumer's metadata of the topic."""
-    return len(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
 
 
 def _bytes(given: str | bytes | None) -> bytes | None:

@@ -73,16 +73,14 @@ class HostileProxy:
     """Forwards connections from ``listen`` to ``broker``; a context manager. It runs in a thread of its own.
 
     :param listen: ``host:port``, as is ``broker``.
-    :param on_lie: called in the proxy's thread before a falsified answer reaches the client.
     """
 
-    def __init__(self, *, listen: str, broker: str, tampers: Sequence[Tamper], on_lie: Callable[[Lie], None] | None = None) -> None:
+    def __init__(self, *, listen: str, broker: str, tampers: Sequence[Tamper]) -> None:
         self.lies: list[Lie] = []
         self._listen = _split(listen)
         self._broker = _split(broker)
         self._tampers = tuple(tampers)
         self._interesting: frozenset[int] = frozenset().union(*(tamper.api_keys for tamper in self._tampers))
-        self._on_lie = on_lie
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="hostile proxy", daemon=True)
         self._started: Future[None] = Future()
@@ -169,10 +167,7 @@ class HostileProxy:
             fault = tamper.lie(exchange) if exchange.api_key in tamper.api_keys else None
             if fault is None:
                 continue
-            lie = Lie(time.time_ns() // 1000, tamper.name, exchange, fault)
-            self.lies.append(lie)
-            if self._on_lie is not None:
-                self._on_lie(lie)
+            self.lies.append(Lie(time.time_ns() // 1000, tamper.name, exchange, fault))
             if isinstance(fault, Swallow):
                 return None
             await asyncio.sleep(fault.delay_s)
