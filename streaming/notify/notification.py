@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from urllib.parse import quote
 
+import msgspec
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from coordinator_model.finding import Severity, Status
@@ -196,14 +197,13 @@ class Notification:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(msgspec.Struct, frozen=True):
     """What a receiver was sent about a finding. It is kept for a while after the resolution was sent."""
 
     finding: dict[str, Any]  #: without its evidence; only its id once it is resolved
     first_s: float  #: when it was sent first
     last_s: float  #: when it was sent last
-    is_over: bool
+    is_over: bool = msgspec.field(name="over")
     partition: int
     offset: int  #: of the record that was sent
 
@@ -212,14 +212,8 @@ class Delivered:
         return Severity(self.finding["severity"])
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "finding": self.finding,
-            "first_s": self.first_s,
-            "last_s": self.last_s,
-            "over": self.is_over,
-            "partition": self.partition,
-            "offset": self.offset,
-        }
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Self:
@@ -227,16 +221,10 @@ class Delivered:
 
         :raises ValueError, LookupError, TypeError: when ``kept`` is anything else.
         """
-        if not kept["over"]:
-            ObservedFinding.of(kept["finding"], written_s=0.0)
-        return cls(
-            finding=kept["finding"],
-            first_s=float(kept["first_s"]),
-            last_s=float(kept["last_s"]),
-            is_over=bool(kept["over"]),
-            partition=int(kept["partition"]),
-            offset=int(kept["offset"]),
-        )
+        found = msgspec.convert(kept, cls)
+        if not found.is_over:
+            ObservedFinding.of(found.finding, written_s=0.0)
+        return found
 
 
 def made_here(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from coordinator_model.finding import Severity
 from streaming.config.maintenance import Maintenance
@@ -174,7 +175,7 @@ def test_what_a_receiver_wants_no_more_is_over_for_it():
 
 def delivered(state: dict[str, Any], **other: Any) -> Delivered:
     at_s = observed(state).written_s
-    return replace(Delivered(state, at_s, at_s, is_over=False, partition=0, offset=0), **other)
+    return structs.replace(Delivered(state, at_s, at_s, is_over=False, partition=0, offset=0), **other)
 
 
 def test_a_receiver_may_want_no_ends():
