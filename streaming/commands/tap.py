@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import glob
-import logging
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 FLUSH_TIMEOUT_S: Final = 10.0
 REACH_TIMEOUT_S: Final = 5.0
-
-log = logging.getLogger(__name__)
 
 
 def tap(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from coordinator_model.wire.record import Loss
 from streaming.errors import why_not
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 log = logging.getLogger(__name__)
-
-_FIELDS: Final = frozenset(Loss._fields)
 
 
 def added(one: Loss | None, other: Loss) -> Loss:
