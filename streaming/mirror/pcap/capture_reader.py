@@ -300,23 +300,6 @@ class CaptureReader:
         self._brokers.add(talk.endpoint)
         self.stats.brokers[f"{talk.endpoint[0]}:{talk.endpoint[1]}"] += 1
 
-    def foreign(self, first: bytes) -> None:
-        """A connection is not Kafka's, as far as it can be read; with its first bytes."""
-        self.stats.foreign += 1
-        self.stats.connection_began(first)
-
-    def opaque(self, reason: str) -> None:
-        """A connection with a broker cannot be followed any further."""
-        self.stats.count_opaque(reason)
-
-    def lost(self, count: int, *, among_groups: bool) -> None:
-        """Bytes of a connection with a broker were not captured, and frames with them."""
-        if among_groups:
-            self.stats.losses += 1
-            self.stats.lost_bytes += count
-        else:
-            self.stats.lost_elsewhere += count
-
     def _mirrored(self, record: MirrorRecord) -> None:
         kind, group, stats = record.kind, record.group, self.stats
         if kind is Kind.REQUEST or kind is Kind.RESPONSE:

@@ -51,10 +51,21 @@ class CaptureStats:
         """Count a connection with a broker that cannot be followed; reasons may hold numbers, so not all are kept apart."""
         self.opaque[reason if reason in self.opaque or len(self.opaque) < _REASONS else "other reasons"] += 1
 
-    @property
-    def kafka_connections(self) -> int:
-        """Connections of Kafka's."""
-        return self.brokers.total()
+    def count_foreign(self, first: bytes) -> None:
+        """Count a connection that is not Kafka's, as far as it can be read; with its first bytes."""
+        self.foreign += 1
+        self.connection_began(first)
+
+    def count_lost(self, count: int, *, among_groups: bool) -> None:
+        """Count bytes of a connection with a broker that were not captured, and frames with them.
+
+        :param among_groups: whether the connection has named a group before.
+        """
+        if among_groups:
+            self.losses += 1
+            self.lost_bytes += count
+        else:
+            self.lost_elsewhere += count
 
     def connection_began(self, first: bytes) -> None:
         """Note the first bytes of a connection that is not Kafka's, or whose broker the operator named by its port."""
@@ -66,7 +77,7 @@ class CaptureStats:
         :param ports: those asked for.
         :param causes: what keeps Kafka from being recognised, each with the number of connections that it concerns.
         """
-        if self.kafka_connections:
+        if self.brokers:
             return None
         if not self.packets and not self.socket_events:
             return "holds no packets"

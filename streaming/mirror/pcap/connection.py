@@ -48,18 +48,6 @@ class Capture(Protocol):
     def proven(self, talk: CapturedConnection) -> None:
         """The connection is one between a client and a broker."""
 
-    def foreign(self, first: bytes) -> None:
-        """A connection is not Kafka's, as far as it can be read; with its first bytes."""
-
-    def opaque(self, reason: str) -> None:
-        """A connection with a broker cannot be followed any further."""
-
-    def lost(self, count: int, *, among_groups: bool) -> None:
-        """Bytes of a connection with a broker were not captured, and frames with them.
-
-        :param among_groups: whether the connection has named a group before.
-        """
-
 
 class LossyReader(FrameReader):
     """A frame reader that can skip bytes that are missing.
@@ -219,7 +207,7 @@ class CapturedConnection(Conversation):
         self._at_us = at_us
         if self._capture.is_broker(self.endpoint):
             super()._become_opaque(reason)
-            self._capture.opaque(reason)
+            self._capture.stats.count_opaque(reason)
             if not self._gap_written:
                 self._write_gap()
         else:
@@ -242,7 +230,7 @@ class CapturedConnection(Conversation):
         self.received(side, data, at_us)
 
     def _turn_away(self, first: bytes) -> None:
-        self._capture.foreign(first)
+        self._capture.stats.count_foreign(first)
         self._stream.ignore()
 
     def _prove(self) -> None:
@@ -306,7 +294,7 @@ class CapturedConnection(Conversation):
 
     def _count_loss(self, count: int) -> None:
         if self._is_proven:
-            self._capture.lost(count, among_groups=bool(self._groups))
+            self._capture.stats.count_lost(count, among_groups=bool(self._groups))
         loss = self._loss
         self._loss = Loss(0, loss.bytes + count, loss.from_us, self._at_us) if loss else Loss(0, count, self._at_us, self._at_us)
 
@@ -350,7 +338,7 @@ class CapturedConnection(Conversation):
             self._write_loss(1)
         else:
             super()._become_opaque(reason)
-            self._capture.opaque(reason)
+            self._capture.stats.count_opaque(reason)
 
     # --- what the conversation is made of -------------------------------------------------------------------------------
 

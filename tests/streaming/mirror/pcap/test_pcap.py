@@ -593,7 +593,7 @@ class TestOtherTraffic:
             talk.close()
         found = read(wires)
         assert found.told() == ["open", "req 12 #0", "res 12 #0"]
-        assert (found.stats.connections, found.stats.kafka_connections) == (6, 1)
+        assert (found.stats.connections, found.stats.brokers.total()) == (6, 1)
         assert (found.stats.foreign, found.stats.encrypted) == (5, 1)
 
     def test_tls_at_a_port_that_is_said_to_be_the_brokers_is_a_gap(self, wires):
