@@ -63,12 +63,9 @@ class Child:
                 process_group=process_group,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
+        self.pid = self._process.pid
         self._reader = threading.Thread(target=self._read, name=f"reports of {name}", daemon=True)
         self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def status(self) -> int | None:

@@ -108,8 +108,8 @@ class KafkaSink:
         )
         self._lock = self._producer.lock
         self.partitions: int | None = None  #: of the mirror topic; None as long as its cluster has not answered
-        self._buffered_bytes = 0
-        self._buffered_records = 0
+        self.buffered = 0  #: records that are on their way
+        self.buffered_bytes = 0  #: what they take
         self._pending_loss: Loss | None = None  # not yet in the queue
         self._answers = True
         self._config: Mapping[str, Any] = {}
@@ -136,16 +136,6 @@ class KafkaSink:
 
     def _begin(self) -> None:
         self._connect()
-
-    @property
-    def buffered(self) -> int:
-        """Records that are on their way."""
-        return self._buffered_records
-
-    @property
-    def buffered_bytes(self) -> int:
-        """What they take."""
-        return self._buffered_bytes
 
     @property
     def trouble(self) -> str | None:
@@ -206,8 +196,8 @@ class KafkaSink:
 
     def _has_room(self, records: int, size: int, share: float) -> bool:
         return (
-            self._buffered_records + records <= self._buffer_records * share
-            and self._buffered_bytes + size + records * _OVERHEAD <= self._buffer_bytes * share
+            self.buffered + records <= self._buffer_records * share
+            and self.buffered_bytes + size + records * _OVERHEAD <= self._buffer_bytes * share
         )
 
     def _queue_loss(self, at_us: int) -> bool:
@@ -224,8 +214,8 @@ class KafkaSink:
     def _queue(self, record: MirrorRecord, loss: Loss | None) -> None:
         """:param loss: what is lost if the topic never takes it."""
         every = record.group is None
-        self._buffered_records += 1
-        self._buffered_bytes += len(record.frame) + _OVERHEAD
+        self.buffered += 1
+        self.buffered_bytes += len(record.frame) + _OVERHEAD
         self._producer.produce(
             Queued(
                 self._topic,
@@ -239,8 +229,8 @@ class KafkaSink:
         )
 
     def _reported(self, record: Queued, error: KafkaError | None) -> None:
-        self._buffered_records -= 1
-        self._buffered_bytes -= len(record.value or b"") + _OVERHEAD
+        self.buffered -= 1
+        self.buffered_bytes -= len(record.value or b"") + _OVERHEAD
         loss: Loss | None = record.about
         is_gap = loss is not None and record.partition == EVERY_PARTITION
         self._gaps -= is_gap
@@ -343,7 +333,7 @@ class KafkaSink:
     def _case(self, trouble: str | None) -> str:
         if trouble is not None:
             waiting = (
-                f"{counted(self._buffered_records, 'record')} {plural(self._buffered_records, 'waits', 'wait')} in the "
+                f"{counted(self.buffered, 'record')} {plural(self.buffered, 'waits', 'wait')} in the "
                 f"buffer, {self.lost:,} {plural(self.lost, 'is', 'are')} lost"
             )
             return f"clients pass, but nothing is mirrored: {trouble}; {waiting}"

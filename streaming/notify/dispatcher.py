@@ -48,6 +48,7 @@ class Dispatcher:
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        self.name = channel.name
         self.accepted = 0  #: notifications that the receiver accepted
         self.refused = 0  #: notifications that the receiver rejected
         self.failures = 0  #: failed attempts since the last success
@@ -65,10 +66,6 @@ class Dispatcher:
         self._last_refusal = ""
         self._written: dict[int, int] = {}
         self._tidied_s = 0.0
-
-    @property
-    def name(self) -> str:
-        return self._channel.name
 
     def observe(self, observed: ObservedFinding) -> None:
         """Process the newest state of a finding."""

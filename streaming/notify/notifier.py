@@ -21,7 +21,7 @@ from streaming.notify.watchdog import Watchdog
 from streaming.notify.webhook import HeartbeatChannel, StdoutChannel, WebhookChannel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from streaming.config.notify import Alertmanager, Notify, Stdout, Webhook
     from streaming.config.settings import MonitorConfig
@@ -123,18 +123,14 @@ class Notifier:
         )
         self._receivers = receivers(config, self._watchdog)
         self._lived_s = -_ALIVE_EVERY_S  #: when it last gave a sign of life, by the monotonic clock
-        self._everybody: list[Dispatcher] = []
-        self._readers: list[Dispatcher] = []  #: the dispatchers that get findings
+        self.dispatchers: list[Dispatcher] = []
+        self._readers: list[Dispatcher] = []  #: those that get findings
         self.traces: TraceSender | None = None
 
     @property
     def in_trouble(self) -> bool:
         """Whether Kafka cannot be read at the moment."""
         return self._feed.in_trouble
-
-    @property
-    def dispatchers(self) -> Sequence[Dispatcher]:
-        return self._everybody
 
     def __enter__(self) -> Self:
         """Read the delivery log, then the findings and the status.
@@ -171,7 +167,7 @@ class Notifier:
                 retry_s=(notify.retry_wait_s, notify.retry_wait_max_s),
                 clock=self._clock,
             )
-            self._everybody.append(dispatcher)
+            self.dispatchers.append(dispatcher)
             if policy is not None:
                 self._readers.append(dispatcher)
         for record in self._feed.history():
@@ -182,7 +178,7 @@ class Notifier:
         """Send notifications until ``stop`` is set."""
         threads = [
             threading.Thread(target=dispatcher.run, args=(stop,), name=dispatcher.name, daemon=True)
-            for dispatcher in self._everybody
+            for dispatcher in self.dispatchers
         ]
         if self.traces is not None:
             threads.append(threading.Thread(target=self.traces.run, args=(stop,), name="traces", daemon=True))
@@ -196,7 +192,7 @@ class Notifier:
                 self._live()
         finally:
             stop.set()
-            for dispatcher in self._everybody:
+            for dispatcher in self.dispatchers:
                 dispatcher.wake()
             deadline = time.monotonic() + _END_WITHIN_S
             for thread in threads:
@@ -204,16 +200,16 @@ class Notifier:
 
     def once(self, stop: threading.Event) -> bool:
         """Send what is due now; return True if the receivers accepted all of it."""
-        left = list(self._everybody)
+        left = list(self.dispatchers)
         while left and not stop.is_set():
             wake_s = min(dispatcher.step() for dispatcher in left)
             left = [dispatcher for dispatcher in left if dispatcher.has_ripe() and not dispatcher.failures]
             if left:
                 stop.wait(min(1.0, max(0.0, wake_s - self._clock())))
-        for dispatcher in self._everybody:
+        for dispatcher in self.dispatchers:
             dispatcher.tidy()
         sent = self.traces is None or self.traces.once(stop)
-        return sent and not any(dispatcher.failures or dispatcher.refused for dispatcher in self._everybody)
+        return sent and not any(dispatcher.failures or dispatcher.refused for dispatcher in self.dispatchers)
 
     def _take(self, record: Record) -> None:
         now_s = self._clock()
