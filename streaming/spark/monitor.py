@@ -71,7 +71,7 @@ class Monitor:
         self.progress: QueryProgress | None = None
         self._looked_at = 0.0
         self._started_at = self._said_starting_at = self._progress_at = 0.0
-        self._running = False
+        self.is_running = False  #: whether the findings queries run, as far as is known without asking the JVM, which may be dying
         self._moved_at = time.monotonic()
         self._said_stalled = False
         self._tell = tell
@@ -120,17 +120,12 @@ class Monitor:
             self._supervisor.stop()
 
     @property
-    def is_running(self) -> bool:
-        """Whether the findings queries run, as far as is known without asking the JVM, which may be dying."""
-        return self._running
-
-    @property
     def not_reading(self) -> str | None:
         """That nothing is read, since when and why, as far as is known; None while records are read or there are none."""
         still_s = time.monotonic() - self._progress_at
         if self.progress is None:
             return f"starting for {still_s:.0f} s, nothing read yet"
-        if not self._running:
+        if not self.is_running:
             return f"nothing read for {still_s:.0f} s: a query or the JVM is being started again"
         return f"nothing read for {still_s:.0f} s: {_LONG_OR_AWAY}" if still_s > _STALLED_S else None
 
@@ -150,7 +145,7 @@ class Monitor:
             self._supervisor.tend()
             self._look()
         except (Py4JError, OSError):
-            self._running = False
+            self.is_running = False
             if not self._supervisor.jvm_has_ended(JVM_ENDS_WITHIN_S):
                 raise  # the next round sees that it is gone, and starts another
 
@@ -215,8 +210,8 @@ class Monitor:
             and now - self._started_at < _STARTS_WITHIN_S
         ):
             self._say_starting()
-        self._running = self._supervisor.is_running()
-        if not self._running:
+        self.is_running = self._supervisor.is_running()
+        if not self.is_running:
             self._pause()
             self._moved_at = time.monotonic()  # why, the supervisor has said
             return
