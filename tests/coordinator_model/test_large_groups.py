@@ -33,7 +33,7 @@ def calls_of_a_frame(members: int) -> float:
     model = Coordinator(topic="mirror", partition=0)
     calls = 0
 
-    def count(frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG001
+    def count(frame: FrameType, event: str, argument: object) -> None:
         nonlocal calls
         calls += event in {"call", "c_call"}
 
