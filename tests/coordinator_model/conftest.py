@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
-from tests.coordinator_model.conversation import VERSIONS, Conversation
+from tests.coordinator_model.conversation import VERSIONS, Conversation, conversation_for
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -22,8 +22,8 @@ def fresh_clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
+def talk(request: pytest.FixtureRequest) -> Conversation:
+    return conversation_for(request.function)
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ Time is explicit: every step says how much passes. ``ask`` sends a request and l
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Any
+from collections.abc import Callable, Container
+from typing import Any, get_type_hints
 
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
@@ -415,3 +415,9 @@ class Conversation:
         content = group.view(len(open_findings.open), self.model.partition, self.now_us).content
         assert content is not None
         return content
+
+
+def conversation_for(test: Callable[..., None]) -> Conversation:
+    """A conversation of the type that a test gives its parameter ``talk``."""
+    talk: Conversation = get_type_hints(test).get("talk", Conversation)()
+    return talk

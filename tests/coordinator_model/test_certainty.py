@@ -111,8 +111,7 @@ ACTS = {
 
 
 @pytest.mark.parametrize("rule", ACTS)
-def test_a_confirmed_finding_is_the_same_whatever_the_estimated_state(rule: str) -> None:
-    talk = Conversation()
+def test_a_confirmed_finding_is_the_same_whatever_the_estimated_state(talk: Conversation, rule: str) -> None:
     ACTS[rule](talk)
     said = proven(talk.records, talk.settings)
     assert rule in {name for name, _ in said}
@@ -155,9 +154,8 @@ def test_no_rule_reads_the_estimated_state() -> None:
 
 
 @pytest.mark.parametrize("silent", [0, 1])
-def test_R_02_and_R_03_are_heuristic_while_no_frame_shows_that_the_generation_lasts(silent: int) -> None:
+def test_R_02_and_R_03_are_heuristic_while_no_frame_shows_that_the_generation_lasts(talk: Conversation, silent: int) -> None:
     """Nobody is heard of after the join phase: another one may have begun unseen."""
-    talk = Conversation()
     pair: list[Client] = [talk.client("a"), talk.client("b")]
     for client in pair:
         talk.hand_out_id(client)

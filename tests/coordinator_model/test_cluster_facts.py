@@ -23,11 +23,6 @@ ADVERTISED = {
 }
 
 
-@pytest.fixture
-def talk() -> Epochs:
-    return Epochs()
-
-
 def greets(talk: Epochs, client: Client, release: str) -> None:
     """The client asks for the versions, and the broker advertises those of a release."""
     listed = tuple(

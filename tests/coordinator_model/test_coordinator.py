@@ -89,8 +89,7 @@ def test_every_finding_is_opened_once_and_resolved_once() -> None:
         assert Status.RESOLVED not in events[:-1]
 
 
-def test_a_missing_offset_is_a_finding_and_sends_groups_back_to_learning() -> None:
-    talk = Conversation()
+def test_a_missing_offset_is_a_finding_and_sends_groups_back_to_learning(talk: Conversation) -> None:
     settled(talk)
     assert talk.group_json()["learning"] is None
     talk.lose(7)
@@ -102,16 +101,14 @@ def test_a_missing_offset_is_a_finding_and_sends_groups_back_to_learning() -> No
     assert talk.group_json()["learning"] == "records of the mirror are missing"
 
 
-def test_the_first_record_may_have_any_offset() -> None:
-    talk = Conversation()
+def test_the_first_record_may_have_any_offset(talk: Conversation) -> None:
     talk.offset = 500
     talk.tick()
     assert talk.findings == []
     assert talk.model.next_offset == 501
 
 
-def test_a_gap_record_is_a_finding_and_sends_groups_back_to_learning() -> None:
-    talk = Conversation()
+def test_a_gap_record_is_a_finding_and_sends_groups_back_to_learning(talk: Conversation) -> None:
     settled(talk)
     talk.gap(3)
     assert "3 records" in talk.the("V-04").summary
@@ -119,8 +116,7 @@ def test_a_gap_record_is_a_finding_and_sends_groups_back_to_learning() -> None:
     assert talk.model.record_counts["records lost by the capture"] == 3
 
 
-def test_a_gap_of_one_group_leaves_the_others_alone() -> None:
-    talk = Conversation()
+def test_a_gap_of_one_group_leaves_the_others_alone(talk: Conversation) -> None:
     a, _ = settled(talk)
     other = talk.client("x")
     talk.call(other, wire.HeartbeatRequest(group_id="other", generation_id=7, member_id="m"), wire.HeartbeatResponse())
@@ -132,8 +128,7 @@ def test_a_gap_of_one_group_leaves_the_others_alone() -> None:
     assert talk.group_json()["generation"] == 3
 
 
-def test_a_gap_of_a_group_that_was_never_seen_makes_no_group() -> None:
-    talk = Conversation()
+def test_a_gap_of_a_group_that_was_never_seen_makes_no_group(talk: Conversation) -> None:
     settled(talk)
     talk.model.changed_groups()
     loss = pack_loss(Loss(2, 200, talk.now_us - 1_000_000, talk.now_us))
@@ -142,8 +137,7 @@ def test_a_gap_of_a_group_that_was_never_seen_makes_no_group() -> None:
     assert talk.model.changed_groups() == []
 
 
-def test_a_gap_whose_extent_cannot_be_read_is_a_loss_all_the_same() -> None:
-    talk = Conversation()
+def test_a_gap_whose_extent_cannot_be_read_is_a_loss_all_the_same(talk: Conversation) -> None:
     settled(talk)
     talk._feed(Kind.GAP, None, b"\xc1")
     assert "an unknown number of records" in talk.the("V-04").summary
@@ -151,8 +145,7 @@ def test_a_gap_whose_extent_cannot_be_read_is_a_loss_all_the_same() -> None:
     assert talk.model.record_counts["records lost by the capture"] == 0
 
 
-def test_a_connection_that_cannot_be_followed_is_named() -> None:
-    talk = Conversation()
+def test_a_connection_that_cannot_be_followed_is_named(talk: Conversation) -> None:
     a, _ = settled(talk)
     nothing_lost = pack_loss(Loss(0, 0, talk.now_us, talk.now_us))
     talk._feed(Kind.GAP, Asked(a, -1, -1, -1), nothing_lost)
@@ -169,8 +162,7 @@ def test_a_connection_that_cannot_be_followed_is_named() -> None:
         (99, "which it cannot follow", "TLS"),
     ],
 )
-def test_V_04_says_what_to_do_about_the_cause_of_the_gap(cause, words, advice) -> None:
-    talk = Conversation()
+def test_V_04_says_what_to_do_about_the_cause_of_the_gap(talk: Conversation, cause, words, advice) -> None:
     a, _ = settled(talk)
     talk._feed(Kind.GAP, Asked(a, -1, -1, -1), pack_loss(Loss(0, 7, talk.now_us, talk.now_us, cause)))
     found = talk.the("V-04")
@@ -179,22 +171,19 @@ def test_V_04_says_what_to_do_about_the_cause_of_the_gap(cause, words, advice) -
     assert "tap" not in found.action.replace("Envoy's tap", "")
 
 
-def test_V_04_of_lost_records_advises_about_the_tap() -> None:
-    talk = Conversation()
+def test_V_04_of_lost_records_advises_about_the_tap(talk: Conversation) -> None:
     settled(talk)
     talk.gap(3)
     assert talk.the("V-04").action == CATALOGUE["V-04"].action
 
 
-def test_the_end_of_a_connection_makes_no_group() -> None:
-    talk = Conversation()
+def test_the_end_of_a_connection_makes_no_group(talk: Conversation) -> None:
     talk.close(talk.client("a"))
     assert talk.model.changed_groups() == []
     assert talk.model.record_counts["close"] == 1
 
 
-def test_an_unreadable_frame_is_a_finding_and_counted() -> None:
-    talk = Conversation()
+def test_an_unreadable_frame_is_a_finding_and_counted(talk: Conversation) -> None:
     a, _ = settled(talk)
     talk.raw(a, b"\xff\xff\xff")
     assert talk.the("V-02").group == "g"
@@ -214,9 +203,8 @@ def garbled(talk: Conversation, client: Client, **fields: Any) -> None:
     talk._feed(Kind.RESPONSE, asked, fields.pop("frame", frame + b"more"), **fields)
 
 
-def test_V_02_names_the_broker_whose_answer_is_none() -> None:
+def test_V_02_names_the_broker_whose_answer_is_none(talk: Conversation) -> None:
     """It named no member, no client and no request, and blamed the capture, which had every byte."""
-    talk = Conversation()
     a, _ = settled(talk)
     garbled(talk, a)
     finding = talk.the("V-02")
@@ -232,8 +220,7 @@ def test_V_02_names_the_broker_whose_answer_is_none() -> None:
     assert talk.the("V-02").status is Status.RESOLVED
 
 
-def test_V_02_counts_the_unreadable_answers_to_each_member_by_themselves() -> None:
-    talk = Conversation()
+def test_V_02_counts_the_unreadable_answers_to_each_member_by_themselves(talk: Conversation) -> None:
     a, b = settled(talk)
     for client in (a, b, a):
         garbled(talk, client)
@@ -243,8 +230,7 @@ def test_V_02_counts_the_unreadable_answers_to_each_member_by_themselves() -> No
     }
 
 
-def test_V_02_blames_the_capture_for_bytes_that_it_may_have_mixed_up() -> None:
-    talk = Conversation()
+def test_V_02_blames_the_capture_for_bytes_that_it_may_have_mixed_up(talk: Conversation) -> None:
     a, _ = settled(talk)
     garbled(talk, a, frame=b"\x00\x00\x99\x99garbage")
     finding = talk.the("V-02")
@@ -255,9 +241,8 @@ def test_V_02_blames_the_capture_for_bytes_that_it_may_have_mixed_up() -> None:
 
 
 @pytest.mark.parametrize("restores", [False, True])
-def test_V_02_is_one_finding_for_all_frames_that_a_snap_length_has_cut(*, restores: bool) -> None:
+def test_V_02_is_one_finding_for_all_frames_that_a_snap_length_has_cut(talk: Conversation, *, restores: bool) -> None:
     """There was one for each member of each group."""
-    talk = Conversation()
     a, _ = settled(talk)
     beat = wire.encode_request(
         wire.HeartbeatRequest(group_id="g", member_id="m" * 40), api_version=4, correlation_id=9, client_id="a"
@@ -296,9 +281,8 @@ def test_V_02_names_a_cut_frame_whose_group_is_cut_off() -> None:
     assert len(talk.model.groups) == 0
 
 
-def test_V_02_says_that_the_monitor_itself_cut_a_frame() -> None:
+def test_V_02_says_that_the_monitor_itself_cut_a_frame(talk: Conversation) -> None:
     """It blamed the capture, which had every byte, and advised a longer snap length."""
-    talk = Conversation()
     a, _ = settled(talk)
     asked = talk.ask_join(a)
     answer = wire.encode_response(wire.JoinGroupResponse(member_id=a.member_id), api_version=9, correlation_id=asked.exchange)
@@ -315,8 +299,7 @@ def test_V_02_says_that_the_monitor_itself_cut_a_frame() -> None:
     assert talk.rules() == ["V-02"]
 
 
-def test_V_02_names_the_client_whose_request_is_none() -> None:
-    talk = Conversation()
+def test_V_02_names_the_client_whose_request_is_none(talk: Conversation) -> None:
     a, _ = settled(talk)
     frame = wire.encode_request(wire.HeartbeatRequest(group_id="g"), api_version=4, correlation_id=a.exchange, client_id="a")
     talk.raw(a, frame + b"more")
@@ -325,8 +308,7 @@ def test_V_02_names_the_client_whose_request_is_none() -> None:
     assert "Client a at 10.0.0.1:40001" in finding.summary
 
 
-def test_V_02_blames_nobody_for_a_version_that_is_not_known() -> None:
-    talk = Conversation()
+def test_V_02_blames_nobody_for_a_version_that_is_not_known(talk: Conversation) -> None:
     a, _ = settled(talk)
     talk.raw(a, struct.pack(">hhi", 12, 99, a.exchange) + b"\x00\x01a", version=99)
     finding = talk.the("V-02")
@@ -334,16 +316,14 @@ def test_V_02_blames_nobody_for_a_version_that_is_not_known() -> None:
     assert "is not a known version" in finding.summary
 
 
-def test_a_group_whose_first_frame_cannot_be_read_stays_known_and_its_finding_stays_open() -> None:
-    talk = Conversation()
+def test_a_group_whose_first_frame_cannot_be_read_stays_known_and_its_finding_stays_open(talk: Conversation) -> None:
     talk.raw(talk.client("a"), b"\xff\xff\xff")
     talk.wait(10_000)
     assert talk.group_json()["learning"] == "a frame could not be read"
     assert [finding.status for finding in talk.findings] == [Status.OPEN]
 
 
-def test_a_record_without_a_readable_envelope_is_a_finding_and_the_next_offset_is_expected() -> None:
-    talk = Conversation()
+def test_a_record_without_a_readable_envelope_is_a_finding_and_the_next_offset_is_expected(talk: Conversation) -> None:
     settled(talk)
     found = talk.model.receive_unreadable(talk.offset, talk.now_us, "g", "record header 'mirror' is missing")
     talk.offset += 1
@@ -353,8 +333,7 @@ def test_a_record_without_a_readable_envelope_is_a_finding_and_the_next_offset_i
     assert talk.model.record_counts["missing records"] == 0
 
 
-def test_an_unreadable_record_moves_the_clock_and_is_counted_once() -> None:
-    talk = Conversation()
+def test_an_unreadable_record_moves_the_clock_and_is_counted_once(talk: Conversation) -> None:
     talk.tick()
     at_us = talk.now_us + 5_000_000
     (finding,) = talk.model.receive_unreadable(talk.offset, at_us, None, "no envelope")
@@ -365,8 +344,7 @@ def test_an_unreadable_record_moves_the_clock_and_is_counted_once() -> None:
     assert talk.model.record_counts["repeated records"] == 1
 
 
-def test_a_finding_about_the_view_is_resolved_by_the_clock_alone() -> None:
-    talk = Conversation()
+def test_a_finding_about_the_view_is_resolved_by_the_clock_alone(talk: Conversation) -> None:
     talk.tick()
     talk.model.receive_unreadable(talk.offset, talk.now_us, None, "no envelope")
     due = due_of(talk.model)
@@ -377,9 +355,10 @@ def test_a_finding_about_the_view_is_resolved_by_the_clock_alone() -> None:
     assert due_of(talk.model) is None
 
 
-def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_again(
+    talk: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The record that moved the clock has no part in it, and is not lost."""
-    talk = Conversation()
     a, b = settled(talk)
 
     def broken(*_: object, **__: object) -> None:
@@ -405,9 +384,9 @@ def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_
 
 
 def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back_to_learning(
+    talk: Conversation,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    talk = Conversation()
     a, _ = settled(talk)
 
     def broken(*_: object, **__: object) -> None:
@@ -427,9 +406,8 @@ def test_a_record_on_which_the_model_raises_is_a_finding_and_the_group_goes_back
     assert talk.model.record_counts["missing records"] == 0
 
 
-def test_a_group_on_which_the_model_raised_does_not_make_it_raise_again() -> None:
+def test_a_group_on_which_the_model_raised_does_not_make_it_raise_again(talk: Conversation) -> None:
     """Whatever the error left of it is thrown away, and the group is learned from the next frames on."""
-    talk = Conversation()
     a, b = settled(talk)
     asked = [talk.ask_join(a), talk.ask_join(b)]
     group, _ = talk.model.groups.opened(("c1", "g"))
@@ -445,8 +423,7 @@ def test_a_group_on_which_the_model_raised_does_not_make_it_raise_again() -> Non
     assert talk.rules() == ["V-02"]
 
 
-def test_a_group_on_whose_timers_the_model_raised_does_not_make_it_raise_again() -> None:
-    talk = Conversation()
+def test_a_group_on_whose_timers_the_model_raised_does_not_make_it_raise_again(talk: Conversation) -> None:
     a, b = settled(talk)
     group, _ = talk.model.groups.opened(("c1", "g"))
     group.members["half"] = None  # type: ignore[assignment]  # as a mistake in the model might
@@ -458,9 +435,8 @@ def test_a_group_on_whose_timers_the_model_raised_does_not_make_it_raise_again()
     assert talk.rules() == ["V-02"]
 
 
-def test_what_was_found_before_the_model_raised_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_found_before_the_model_raised_is_told_all_the_same(talk: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is known as published: it would never be told again."""
-    talk = Conversation()
     a, _ = settled(talk)
     talk.model.receive_unreadable(talk.offset, talk.now_us, None, "no envelope")
     talk.offset += 1
@@ -480,8 +456,7 @@ def test_what_was_found_before_the_model_raised_is_told_all_the_same(monkeypatch
     assert view == [Status.RESOLVED, Status.OPEN]
 
 
-def test_an_accepted_heartbeat_of_the_consumer_protocol_names_the_kind_of_group() -> None:
-    talk = Conversation()
+def test_an_accepted_heartbeat_of_the_consumer_protocol_names_the_kind_of_group(talk: Conversation) -> None:
     talk.consumer_heartbeat(talk.client("a"))
     assert talk.group_json()["group_type"] == "consumer"
     assert talk.findings == []
@@ -494,14 +469,14 @@ def test_an_accepted_heartbeat_of_the_consumer_protocol_names_the_kind_of_group(
         (wire.StreamsGroupHeartbeatRequest, wire.StreamsGroupHeartbeatResponse, "streams"),
     ],
 )
-def test_an_accepted_heartbeat_of_another_protocol_names_the_kind_of_group(request_: Any, reply: Any, kind: str) -> None:
-    talk = Conversation()
+def test_an_accepted_heartbeat_of_another_protocol_names_the_kind_of_group(
+    talk: Conversation, request_: Any, reply: Any, kind: str
+) -> None:
     talk.call(talk.client("a"), request_(group_id="g", member_id="m"), reply(member_id="m", member_epoch=1))
     assert talk.group_json()["group_type"] == kind
 
 
-def test_a_kind_that_is_known_already_is_no_news() -> None:
-    talk = Conversation()
+def test_a_kind_that_is_known_already_is_no_news(talk: Conversation) -> None:
     a = talk.client("a")
     talk.consumer_heartbeat(a)
     assert len(talk.model.changed_groups()) == 1
@@ -510,9 +485,8 @@ def test_a_kind_that_is_known_already_is_no_news() -> None:
     assert talk.model.changed_groups() == []
 
 
-def test_heartbeats_of_a_group_that_is_first_seen_in_mid_life_are_no_news_either() -> None:
+def test_heartbeats_of_a_group_that_is_first_seen_in_mid_life_are_no_news_either(talk: Conversation) -> None:
     """Such groups are what a monitor sees first, and some do not rebalance for weeks."""
-    talk = Conversation()
     members = [talk.client(name) for name in "ab"]
     for member in members:
         member.member_id, member.generation = member.name, 7
@@ -529,8 +503,9 @@ def test_heartbeats_of_a_group_that_is_first_seen_in_mid_life_are_no_news_either
 
 
 @pytest.mark.parametrize(("error", "epoch"), [(69, 0), (25, 3), (0, -1)])
-def test_a_refused_heartbeat_of_the_consumer_protocol_tells_no_kind_and_neither_does_a_leave(error: int, epoch: int) -> None:
-    talk = Conversation()
+def test_a_refused_heartbeat_of_the_consumer_protocol_tells_no_kind_and_neither_does_a_leave(
+    talk: Conversation, error: int, epoch: int
+) -> None:
     talk.consumer_heartbeat(talk.client("stray"), error, epoch=epoch)
     assert talk.model.changed_groups() == []
     a, _ = settled(talk)
@@ -541,8 +516,9 @@ def test_a_refused_heartbeat_of_the_consumer_protocol_tells_no_kind_and_neither_
     assert talk.rules() == (["E-10"] if error == 69 else [])
 
 
-def test_a_group_that_only_refused_members_of_the_consumer_protocol_is_no_converted_one_once_its_type_is_seen() -> None:
-    talk = Conversation()
+def test_a_group_that_only_refused_members_of_the_consumer_protocol_is_no_converted_one_once_its_type_is_seen(
+    talk: Conversation,
+) -> None:
     talk.consumer_heartbeat(talk.client("stray"), 30, epoch=0)
     assert talk.group_json()["group_type"] == "consumer"
     settled(talk)
@@ -552,9 +528,10 @@ def test_a_group_that_only_refused_members_of_the_consumer_protocol_is_no_conver
 
 
 @pytest.mark.parametrize(("error", "rule"), [(22, "G-01"), (25, "M-01")])
-def test_the_zombie_behind_a_stray_refused_heartbeat_of_the_consumer_protocol_is_caught(error: int, rule: str) -> None:
+def test_the_zombie_behind_a_stray_refused_heartbeat_of_the_consumer_protocol_is_caught(
+    talk: Conversation, error: int, rule: str
+) -> None:
     """One such request of a stray client made the group one of the consumer type, and every rule blind until the next join."""
-    talk = Conversation()
     a, b = settled(talk)
     talk.round([a], 4)
     talk.consumer_heartbeat(talk.client("stray"), 69, epoch=0)
@@ -566,8 +543,7 @@ def test_the_zombie_behind_a_stray_refused_heartbeat_of_the_consumer_protocol_is
     assert talk.rules() == ["E-10", rule]
 
 
-def test_an_answer_that_cannot_be_read_tells_no_kind() -> None:
-    talk = Conversation()
+def test_an_answer_that_cannot_be_read_tells_no_kind(talk: Conversation) -> None:
     a, _ = settled(talk)
     asked = talk.ask(a, wire.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"))
     talk._feed(Kind.RESPONSE, asked, b"\xff")
@@ -575,8 +551,7 @@ def test_an_answer_that_cannot_be_read_tells_no_kind() -> None:
     assert talk.rules() == ["V-02"]
 
 
-def test_classic_members_are_known_on_after_the_group_was_converted_and_when_it_is_classic_again() -> None:
-    talk = Conversation()
+def test_classic_members_are_known_on_after_the_group_was_converted_and_when_it_is_classic_again(talk: Conversation) -> None:
     a, b = settled(talk)
     new = talk.client("new")
     new.member_id = "new-1"
@@ -614,8 +589,7 @@ def test_what_was_found_before_a_join_that_converts_the_group_was_asked_is_told(
     assert told == [(Status.OPEN, "classic"), (Status.RESOLVED, "classic")] * found_first
 
 
-def test_a_late_answer_of_the_time_before_converts_no_group() -> None:
-    talk = Conversation()
+def test_a_late_answer_of_the_time_before_converts_no_group(talk: Conversation) -> None:
     a, b = settled(talk)
     waiting = talk.ask_join(a)
     talk.consumer_heartbeat(talk.client("new"), epoch=4)
@@ -636,23 +610,20 @@ def test_a_consumer_group_is_forgotten_a_day_after_its_last_frame_and_not_before
     assert gone.content is None
 
 
-def test_an_unmodelled_api_that_names_no_kind_makes_no_group() -> None:
-    talk = Conversation()
+def test_an_unmodelled_api_that_names_no_kind_makes_no_group(talk: Conversation) -> None:
     talk.raw(talk.client("a"), b"", api_key=16, version=0)
     assert talk.model.record_counts["ListGroups req not modelled"] == 1
     assert talk.model.changed_groups() == []
 
 
-def test_a_backlog_raises_nothing_that_live_reading_does_not() -> None:
+def test_a_backlog_raises_nothing_that_live_reading_does_not(talk: Conversation) -> None:
     """Deadlines are judged on capture time: reading an hour of records in one go is the same as reading them as they came."""
-    talk = Conversation()
     a, b = settled(talk)
     live(talk, [a, b], 3_600)
     assert talk.findings == []
 
 
-def test_an_old_record_does_not_turn_the_clock_back() -> None:
-    talk = Conversation()
+def test_an_old_record_does_not_turn_the_clock_back(talk: Conversation) -> None:
     talk.tick()
     talk.now_us -= 5_000_000
     talk.tick()
@@ -693,9 +664,8 @@ def test_forgetting_a_group_resolves_what_is_still_open() -> None:
     assert talk.the("R-01").status is Status.RESOLVED
 
 
-def test_a_held_finding_that_a_late_frame_explains_is_never_heard_of() -> None:
+def test_a_held_finding_that_a_late_frame_explains_is_never_heard_of(talk: Conversation) -> None:
     """Two capturers: the answer that says the broker is loading arrives after the blind success that it explains."""
-    talk = Conversation()
     old = left_behind(talk)
     asker = talk.client("asker")
     talk.heartbeat(old)
@@ -705,9 +675,8 @@ def test_a_held_finding_that_a_late_frame_explains_is_never_heard_of() -> None:
     assert talk.model.record_counts["findings withdrawn"] == 1
 
 
-def test_a_broker_that_loads_excuses_nothing_in_another_cluster() -> None:
+def test_a_broker_that_loads_excuses_nothing_in_another_cluster(talk: Conversation) -> None:
     """Brokers are numbered from 1 in every cluster."""
-    talk = Conversation()
     old = left_behind(talk)
     talk.refuse_join(talk.ask_join(talk.client("asker")), 14)
     elsewhere = talk.records.pop()._replace(cluster="c2")
@@ -720,8 +689,7 @@ def test_a_broker_that_loads_excuses_nothing_in_another_cluster() -> None:
     assert "G-02" in talk.rules()
 
 
-def test_a_stranger_whose_join_was_captured_late_is_none() -> None:
-    talk = Conversation()
+def test_a_stranger_whose_join_was_captured_late_is_none(talk: Conversation) -> None:
     a, b = settled(talk)
     late = talk.client("late")
     late.member_id, late.generation = "m-late", 3
@@ -733,8 +701,7 @@ def test_a_stranger_whose_join_was_captured_late_is_none() -> None:
     assert b.member_id != late.member_id
 
 
-def test_changed_groups_are_told_once_and_heartbeats_change_nothing() -> None:
-    talk = Conversation()
+def test_changed_groups_are_told_once_and_heartbeats_change_nothing(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.settle()
     (snapshot,) = talk.model.changed_groups()
@@ -748,8 +715,7 @@ def test_changed_groups_are_told_once_and_heartbeats_change_nothing() -> None:
     assert talk.model.changed_groups() == []
 
 
-def test_the_next_deadline_is_when_something_falls_due() -> None:
-    talk = Conversation()
+def test_the_next_deadline_is_when_something_falls_due(talk: Conversation) -> None:
     a, _ = settled(talk)
     talk.ask_join(a)
     talk.settle()
@@ -783,8 +749,7 @@ def test_a_truncated_snapshot_is_refused_or_refused_group_by_group() -> None:
             Coordinator.restore(part)
 
 
-def test_two_groups_do_not_disturb_each_other() -> None:
-    talk = Conversation()
+def test_two_groups_do_not_disturb_each_other(talk: Conversation) -> None:
     a, b = settled(talk)
     other = Conversation("other")
     other.model = talk.model
@@ -798,8 +763,7 @@ def test_two_groups_do_not_disturb_each_other() -> None:
     assert other.findings == []
 
 
-def test_a_finding_tells_the_reason_that_the_member_gave_and_its_last_frame() -> None:
-    talk = Conversation()
+def test_a_finding_tells_the_reason_that_the_member_gave_and_its_last_frame(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.hand_out_id(a)
     talk.hand_out_id(b)
@@ -812,9 +776,8 @@ def test_a_finding_tells_the_reason_that_the_member_gave_and_its_last_frame() ->
     assert "last frame was a SyncGroup at 22:13:2" in observed
 
 
-def test_a_log_that_was_cut_back_is_a_finding_and_what_is_written_anew_is_read() -> None:
+def test_a_log_that_was_cut_back_is_a_finding_and_what_is_written_anew_is_read(talk: Conversation) -> None:
     """What is newer than everything that was seen cannot have been seen, whatever its offset."""
-    talk = Conversation()
     a, b = settled(talk)
     before = talk.offset
     talk.offset -= 3
@@ -829,9 +792,8 @@ def test_a_log_that_was_cut_back_is_a_finding_and_what_is_written_anew_is_read()
     assert talk.model.record_counts["repeated records"] == talk.model.record_counts["missing records"] == 0
 
 
-def test_a_mirror_with_more_partitions_is_a_finding_and_its_groups_are_learned_anew() -> None:
+def test_a_mirror_with_more_partitions_is_a_finding_and_its_groups_are_learned_anew(talk: Conversation) -> None:
     """A group that has moved must not look as if its members had fallen silent."""
-    talk = Conversation()
     settled(talk)
     assert talk.model.on_partition_count(4) == [], "nobody had counted before"
     assert talk.model.on_partition_count(4) == []
@@ -846,8 +808,7 @@ def test_a_mirror_with_more_partitions_is_a_finding_and_its_groups_are_learned_a
     assert talk.the("V-06").status is Status.RESOLVED
 
 
-def test_what_was_open_against_a_group_is_resolved_when_the_mirror_has_other_partitions() -> None:
-    talk = Conversation()
+def test_what_was_open_against_a_group_is_resolved_when_the_mirror_has_other_partitions(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.model.on_partition_count(4)
     talk.ask_join(a)

@@ -159,8 +159,7 @@ def test_an_address_that_passes_to_another_node_is_that_nodes(talk: Conversation
     assert not nodes.are_one("another cluster", PLAIN, TLS)
 
 
-def test_members_with_epochs_may_use_two_listeners_of_one_node() -> None:
-    talk = Epochs()
+def test_members_with_epochs_may_use_two_listeners_of_one_node(talk: Epochs) -> None:
     members = []
     for name, broker in (("a", PLAIN), ("b", TLS)):
         asks = talk.client(name, broker)
@@ -179,8 +178,7 @@ def test_members_with_epochs_may_use_two_listeners_of_one_node() -> None:
     assert (of_the_coordinator(talk), incarnation(talk), talk.group_json()["coordinator"]) == ([], 1, PLAIN)
 
 
-def test_members_with_epochs_on_two_addresses_of_unknown_nodes_are_one_group() -> None:
-    talk = Epochs()
+def test_members_with_epochs_on_two_addresses_of_unknown_nodes_are_one_group(talk: Epochs) -> None:
     members = [talk.member("a", broker=PLAIN), talk.member("b", broker=TLS)]
     for member in members:
         member.generation = 7

@@ -256,8 +256,7 @@ def test_a_member_that_somebody_else_takes_out_is_evicted(talk: Conversation) ->
     assert evictions(talk) == {"removed_by_somebody_else": 1}
 
 
-def test_members_with_epochs_are_evicted_when_fenced_silent_or_away_for_too_long_and_not_when_they_leave() -> None:
-    talk = Epochs()
+def test_members_with_epochs_are_evicted_when_fenced_silent_or_away_for_too_long_and_not_when_they_leave(talk: Epochs) -> None:
     fenced, silent, away, leaves = (
         talk.member(name, instance) for name, instance in zip("abcd", (None, None, "i", None), strict=True)
     )

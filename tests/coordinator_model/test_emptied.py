@@ -104,8 +104,7 @@ def test_the_last_member_goes_while_no_rebalance_is_open(ends):
     assert isinstance(event, GroupEmptied)
 
 
-def test_the_record_of_an_open_rebalance_says_that_no_member_is_left():
-    talk = Epochs()
+def test_the_record_of_an_open_rebalance_says_that_no_member_is_left(talk: Epochs):
     a, b = newcomer(talk)
     talk.leaves(b)
     talk.leaves(a)
@@ -113,8 +112,7 @@ def test_the_record_of_an_open_rebalance_says_that_no_member_is_left():
     assert isinstance(event, RebalanceFinished)
 
 
-def test_a_static_member_that_is_away_keeps_its_group():
-    talk = Epochs()
+def test_a_static_member_that_is_away_keeps_its_group(talk: Epochs):
     a = talk.member("a", "one")
     talk.joins(a, 2, foo(0, 1))
     talk.leaves(a, -2)

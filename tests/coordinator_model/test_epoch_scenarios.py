@@ -13,11 +13,6 @@ from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams
 
 
-@pytest.fixture
-def talk() -> Epochs:
-    return Epochs()
-
-
 def silent(talk: Epochs, *but: str) -> None:
     talk.settle()
     assert talk.rules() == list(but)
@@ -501,9 +496,8 @@ def test_a_share_group_gets_its_partitions_later(talk: Epochs) -> None:
     assert (talk.group_json()["group_type"], talk.group_json()["generation"]) == ("share", 2)
 
 
-def test_the_epoch_of_a_share_group_does_not_rise_with_each_heartbeat() -> None:
+def test_the_epoch_of_a_share_group_does_not_rise_with_each_heartbeat(talk: Shares) -> None:
     """KAFKA-20291, before 4.3: it does."""
-    talk = Shares()
     a, b = talk.member("a"), talk.member("b")
     talk.shares(a, 0, 2, (0,))
     talk.shares(b, 0, 3, ())
@@ -541,8 +535,7 @@ def streams_pair(talk: Streams) -> tuple[Client, Client]:
     return a, b
 
 
-def test_tasks_move_like_partitions() -> None:
-    talk = Streams()
+def test_tasks_move_like_partitions(talk: Streams) -> None:
     a, b = streams_pair(talk)
     talk.settle()
     assert [wait["member_id"] for wait in talk.group_json()["waits"]] == ["a-id"]
@@ -553,8 +546,7 @@ def test_tasks_move_like_partitions() -> None:
     assert (talk.group_json()["group_type"], talk.group_json()["state"], talk.group_json()["waits"]) == ("streams", "Stable", [])
 
 
-def test_the_first_assignment_of_a_new_group_is_delayed() -> None:
-    talk = Streams()
+def test_the_first_assignment_of_a_new_group_is_delayed(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 1, (), (5, "Assignment delayed due to the configured initial rebalance delay."))
     talk.wait(3_000)
@@ -564,8 +556,7 @@ def test_the_first_assignment_of_a_new_group_is_delayed() -> None:
 
 
 @pytest.mark.parametrize(("code", "normal_s"), [(1, 15), (2, 15), (3, 55)])
-def test_topics_that_are_missing_or_do_not_fit_are_named(code: int, normal_s: int) -> None:
-    talk = Streams()
+def test_topics_that_are_missing_or_do_not_fit_are_named(talk: Streams, code: int, normal_s: int) -> None:
     a = talk.member("a")
     talk.enters(a, 1, (), (code, "payments"))
     talk.told_for([a], normal_s, (code, "payments"))
@@ -575,8 +566,7 @@ def test_topics_that_are_missing_or_do_not_fit_are_named(code: int, normal_s: in
     assert "payments" in talk.the("R-19").summary
 
 
-def test_a_member_with_an_older_topology_gets_no_tasks() -> None:
-    talk = Streams()
+def test_a_member_with_an_older_topology_gets_no_tasks(talk: Streams) -> None:
     a, old = talk.member("a"), talk.member("old")
     talk.enters(a, 10, (0, 1), topology=1)
     talk.enters(old, 11, (), (0, "topology epoch 0 is stale"), topology=0)
@@ -588,8 +578,7 @@ def test_a_member_with_an_older_topology_gets_no_tasks() -> None:
 
 
 @pytest.mark.parametrize("leaves", ["on", "off"])
-def test_a_member_asks_the_application_to_stop(leaves: str) -> None:
-    talk = Streams()
+def test_a_member_asks_the_application_to_stop(talk: Streams, leaves: str) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0,))
     talk.enters(b, 3, (1,))
@@ -602,8 +591,7 @@ def test_a_member_asks_the_application_to_stop(leaves: str) -> None:
     assert (talk.the("R-20").severity, talk.the("R-20").member_id) == (Severity.INFO, "a-id")
 
 
-def test_the_epoch_before_is_tolerated_with_tasks_that_the_member_has() -> None:
-    talk = Streams()
+def test_the_epoch_before_is_tolerated_with_tasks_that_the_member_has(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 99, (0, 1))
     talk.works(a, 100)
@@ -614,8 +602,7 @@ def test_the_epoch_before_is_tolerated_with_tasks_that_the_member_has() -> None:
     silent(talk, "E-08")  # of the task that it was never given
 
 
-def test_a_stale_epoch_without_its_tasks_must_be_refused() -> None:
-    talk = Streams()
+def test_a_stale_epoch_without_its_tasks_must_be_refused(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 99, (0, 1))
     talk.works(a, 100)
@@ -624,17 +611,15 @@ def test_a_stale_epoch_without_its_tasks_must_be_refused() -> None:
     silent(talk, "E-04")
 
 
-def test_a_full_request_of_a_streams_member_may_be_answered_without_tasks() -> None:
-    talk = Streams()
+def test_a_full_request_of_a_streams_member_may_be_answered_without_tasks(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 2, (0, 1))
     talk.works(a, 2, None, owned=(0, 1), rebalance_timeout_ms=60_000)
     silent(talk)
 
 
-def test_an_empty_streams_group_becomes_classic() -> None:
+def test_an_empty_streams_group_becomes_classic(talk: Streams) -> None:
     """Since 4.2; the first answer gives the member its id."""
-    talk = Streams()
     a = talk.member("a")
     talk.enters(a, 2, (0, 1))
     talk.works(a, -1, asked=-1)
@@ -646,8 +631,7 @@ def test_an_empty_streams_group_becomes_classic() -> None:
     assert talk.group_json()["group_type"] == "classic"
 
 
-def test_a_streams_group_with_members_refuses_a_classic_one() -> None:
-    talk = Streams()
+def test_a_streams_group_with_members_refuses_a_classic_one(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 2, (0, 1))
     talk.answer(talk.ask_join(talk.client("c")), wire.JoinGroupResponse(error_code=23))

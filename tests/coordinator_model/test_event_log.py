@@ -141,8 +141,7 @@ def loops(talk: Conversation, client: Client, leader: Client, *, milliseconds: i
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_hot_loop_of_one_client_is_a_handful_of_events(*, restarts: bool) -> None:
-    talk = Conversation()
+def test_a_hot_loop_of_one_client_is_a_handful_of_events(talk: Conversation, *, restarts: bool) -> None:
     a, b = settled(talk)
     talk.model.drain_events()
     found: list[GroupEvent] = []

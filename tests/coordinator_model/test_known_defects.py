@@ -18,7 +18,7 @@ from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.known_defects import BROKER, KNOWN_DEFECTS, Defect, Software, known_of, software_of
 from coordinator_model.rules import CATALOGUE
 from tests.coordinator_model.classic import live, settled
-from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.conversation import Client, Conversation, conversation_for
 from tests.coordinator_model.epochs import Epochs, foo, shows_release
 from tests.coordinator_model.rules.offsets import give, transactional
 from tests.coordinator_model.streams import share_storm
@@ -67,7 +67,7 @@ def that_speak(rule: str) -> Iterator[Callable[[], object]]:
                     values = getattr(first, "values", first if len(names) > 1 else (first,))
                     arguments |= dict(zip(names, values, strict=True))
             if "talk" in inspect.signature(test).parameters:
-                yield lambda test=test, arguments=arguments: test(talk=Conversation(), **arguments)
+                yield lambda test=test, arguments=arguments: test(talk=conversation_for(test), **arguments)
             else:
                 yield lambda test=test, arguments=arguments: test(**arguments)
     if rule in SCENARIOS:
@@ -170,8 +170,7 @@ def test_a_broker_of_classic_groups_is_as_old_as_the_newest_version_that_it_answ
     assert group.broker_release == (4, 2)
 
 
-def test_a_broker_of_groups_with_epochs_is_as_old_as_what_it_advertises() -> None:
-    talk = Epochs()
+def test_a_broker_of_groups_with_epochs_is_as_old_as_what_it_advertises(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 1, foo(0))
     group, _ = talk.model.groups.opened(next(iter(talk.model.groups)))

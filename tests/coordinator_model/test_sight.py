@@ -198,8 +198,7 @@ def may_wait(talk: Conversation, client: Client) -> None:
     talk._feed(Kind.GAP, Asked(client, -1, -1, -1), pack_loss(Loss(0, 0, talk.now_us, talk.now_us, Cause.MAY_WAIT)))
 
 
-def test_a_follower_whose_SyncGroup_may_wait_unseen_is_not_missed_and_the_leader_is() -> None:
-    talk = Conversation()
+def test_a_follower_whose_SyncGroup_may_wait_unseen_is_not_missed_and_the_leader_is(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.join_all([a, b], 3)
     may_wait(talk, b)
@@ -211,8 +210,7 @@ def test_a_follower_whose_SyncGroup_may_wait_unseen_is_not_missed_and_the_leader
     assert talk.the("R-02").client_id == "a"
 
 
-def test_such_a_follower_that_is_silent_when_all_are_served_is_dead() -> None:
-    talk = Conversation()
+def test_such_a_follower_that_is_silent_when_all_are_served_is_dead(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.join_all([a, b], 3)
     may_wait(talk, b)
@@ -259,8 +257,7 @@ def test_what_the_brokers_log_says_ends_a_session_at_once(talk: Conversation) ->
     assert over[-1].as_json()["cause"] == "session expired"
 
 
-def test_it_ends_a_session_of_a_length_that_no_frame_tells() -> None:
-    talk = Conversation()
+def test_it_ends_a_session_of_a_length_that_no_frame_tells(talk: Conversation) -> None:
     a, b = (talk.client(name) for name in "ab")
     for client in (a, b):
         client.member_id, client.generation = f"{client.name}-1", 3

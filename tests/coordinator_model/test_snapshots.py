@@ -394,8 +394,9 @@ def with_group(blob: bytes, change: Callable[[list[Any]], None]) -> bytes:
         (lambda slow_part: slow_part.pop(), "Expected `array` of at least length 5, got 4"),
     ],
 )
-def test_a_group_that_cannot_be_unpacked_is_refused_whenever_it_is_needed(change: Callable[[Any], None], sentence: str) -> None:
-    talk = Conversation()
+def test_a_group_that_cannot_be_unpacked_is_refused_whenever_it_is_needed(
+    talk: Conversation, change: Callable[[Any], None], sentence: str
+) -> None:
     a, _ = settled(talk)
     talk.model = Coordinator.restore(with_group(talk.model.snapshot(), change))
     with pytest.raises(SnapshotError, match=f"group g cannot be read from the snapshot: {sentence}"):
@@ -415,8 +416,7 @@ def test_a_value_that_has_no_place_in_a_snapshot_is_an_error() -> None:
 # ---------------------------------------------------------------------------------------------------- size
 
 
-def test_a_settled_group_of_ten_takes_two_kilobytes_at_most() -> None:
-    talk = Conversation()
+def test_a_settled_group_of_ten_takes_two_kilobytes_at_most(talk: Conversation) -> None:
     empty = len(talk.model.snapshot())
     clients = [talk.client(f"worker-{number}") for number in range(10)]
     for client in clients:
@@ -426,9 +426,8 @@ def test_a_settled_group_of_ten_takes_two_kilobytes_at_most() -> None:
     assert len(talk.model.snapshot()) - empty <= 2_048
 
 
-def test_a_group_with_epochs_of_ten_that_grew_one_by_one_takes_three_kilobytes_at_most() -> None:
+def test_a_group_with_epochs_of_ten_that_grew_one_by_one_takes_three_kilobytes_at_most(talk: Epochs) -> None:
     """Each newcomer gets three of the thirty partitions that the first held."""
-    talk = Epochs()
     empty = len(talk.model.snapshot())
     members = [talk.member(f"worker-{number}") for number in range(10)]
     for member in members:

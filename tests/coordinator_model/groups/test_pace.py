@@ -45,8 +45,7 @@ def published(talk: Conversation) -> list[Any]:
     return [view.content for view in talk.model.changed_groups()]
 
 
-def test_rates_are_null_until_a_whole_step_shows_them() -> None:
-    talk = Conversation()
+def test_rates_are_null_until_a_whole_step_shows_them(talk: Conversation) -> None:
     clients = settled(talk)
     assert progress(talk) is None
     offset = works(talk, clients, 60, 0)
@@ -55,8 +54,7 @@ def test_rates_are_null_until_a_whole_step_shows_them() -> None:
     assert (progress(talk)["records_per_s"], progress(talk)["usual_records_per_s"]) == (PER_S, None)
 
 
-def test_pace_now_and_usual_and_the_line_of_the_last_hour() -> None:
-    talk = Conversation()
+def test_pace_now_and_usual_and_the_line_of_the_last_hour(talk: Conversation) -> None:
     clients = settled(talk)
     offset = works(talk, clients, 3_900, 1_000)
     offset = works(talk, clients, 2 * STEP_S, offset, per_s=2)
@@ -68,8 +66,7 @@ def test_pace_now_and_usual_and_the_line_of_the_last_hour() -> None:
     assert difference(talk.records[-200:]) is None
 
 
-def test_a_group_that_stops_is_published_with_a_pace_of_zero_and_its_last_commit() -> None:
-    talk = Conversation()
+def test_a_group_that_stops_is_published_with_a_pace_of_zero_and_its_last_commit(talk: Conversation) -> None:
     clients = settled(talk)
     works(talk, clients, 8 * STEP_S, 0)
     last = progress(talk)["last_commit_at"]
@@ -81,8 +78,7 @@ def test_a_group_that_stops_is_published_with_a_pace_of_zero_and_its_last_commit
     assert shown[0]["last_commit_at"] == last
 
 
-def test_each_step_publishes_the_group_once_and_an_hour_without_commits_none() -> None:
-    talk = Conversation()
+def test_each_step_publishes_the_group_once_and_an_hour_without_commits_none(talk: Conversation) -> None:
     clients = settled(talk)
     offset = works(talk, clients, 2 * STEP_S, 0)
     published(talk)
@@ -97,8 +93,7 @@ def test_each_step_publishes_the_group_once_and_an_hour_without_commits_none() -
     assert not published(talk)
 
 
-def test_an_empty_group_is_published_with_a_pace_of_zero() -> None:
-    talk = Conversation()
+def test_an_empty_group_is_published_with_a_pace_of_zero(talk: Conversation) -> None:
     clients = settled(talk)
     works(talk, clients, 3 * STEP_S, 0)
     for client in clients:
@@ -108,8 +103,7 @@ def test_an_empty_group_is_published_with_a_pace_of_zero() -> None:
     assert [view["progress"]["records_per_s"] for view in published(talk)] == [0]
 
 
-def test_what_a_tool_sets_and_jumps_are_no_progress() -> None:
-    talk = Conversation()
+def test_what_a_tool_sets_and_jumps_are_no_progress(talk: Conversation) -> None:
     clients = settled(talk)
     offset = works(talk, clients, 2 * STEP_S, 0)
     talk.commit_offsets(clients[0], {0: offset + 5_000_000_000})
@@ -122,8 +116,7 @@ def test_what_a_tool_sets_and_jumps_are_no_progress() -> None:
     assert 0 < max(progress(talk)["records"]) <= PER_S * STEP_S
 
 
-def test_the_pace_begins_anew_where_frames_are_missing() -> None:
-    talk = Conversation()
+def test_the_pace_begins_anew_where_frames_are_missing(talk: Conversation) -> None:
     clients = settled(talk)
     offset = works(talk, clients, 4 * STEP_S, 0)
     assert len(progress(talk)["records"]) == 3
@@ -133,8 +126,7 @@ def test_the_pace_begins_anew_where_frames_are_missing() -> None:
     assert progress(talk)["records"] == []
 
 
-def test_transactions_and_more_partitions_than_are_kept_show_no_pace() -> None:
-    talk = Conversation()
+def test_transactions_and_more_partitions_than_are_kept_show_no_pace(talk: Conversation) -> None:
     clients = settled(talk)
     transactional(talk, clients[0])
     assert progress(talk) is None
@@ -144,8 +136,7 @@ def test_transactions_and_more_partitions_than_are_kept_show_no_pace() -> None:
     assert progress(talk) is None
 
 
-def test_what_a_group_keeps_of_an_hour_is_bounded() -> None:
-    talk = Conversation()
+def test_what_a_group_keeps_of_an_hour_is_bounded(talk: Conversation) -> None:
     clients = settled(talk)
     offset = works(talk, clients, 3_600, 0)
     before = len(talk.model.snapshot())
@@ -153,8 +144,7 @@ def test_what_a_group_keeps_of_an_hour_is_bounded() -> None:
     assert len(talk.model.snapshot()) - before < 200
 
 
-def test_a_group_with_epochs_has_a_pace_too() -> None:
-    talk = Epochs()
+def test_a_group_with_epochs_has_a_pace_too(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 1, foo(0))
     for turn in range(3 * STEP_S // 5):

@@ -147,8 +147,7 @@ def test_M_14_warns_of_a_single_refusal_after_which_the_client_gives_up(talk: Co
     assert talk.the("M-14").severity is Severity.WARNING
 
 
-def test_M_14_fires_at_once_for_a_type_of_group_that_the_cluster_does_not_offer() -> None:
-    talk = Shares()
+def test_M_14_fires_at_once_for_a_type_of_group_that_the_cluster_does_not_offer(talk: Shares) -> None:
     queue = talk.member("queue")
     talk.find_coordinator(queue, 1)
     request = wire.ShareGroupHeartbeatRequest(group_id=talk.group, member_id=queue.member_id, subscribed_topic_names=("foo",))
@@ -160,8 +159,7 @@ def test_M_14_fires_at_once_for_a_type_of_group_that_the_cluster_does_not_offer(
     assert finding.action.startswith("Finalise the feature share.version")
 
 
-def test_M_14_warns_of_a_client_that_gives_up_beside_a_living_holder_of_its_instance_id() -> None:
-    talk = Epochs()
+def test_M_14_warns_of_a_client_that_gives_up_beside_a_living_holder_of_its_instance_id(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0, 1))
     talk.live([a], 10)
@@ -175,8 +173,7 @@ def test_M_14_warns_of_a_client_that_gives_up_beside_a_living_holder_of_its_inst
     assert "which lives" in finding.summary
 
 
-def test_M_14_does_not_come_again_when_the_holder_ends_long_after_the_refused_client_has_gone() -> None:
-    talk = Epochs()
+def test_M_14_does_not_come_again_when_the_holder_ends_long_after_the_refused_client_has_gone(talk: Epochs) -> None:
     a, a2 = talk.member("a", "i"), talk.member("a2", "i")
     talk.joins(a, 2, foo(0, 1))
     talk.live([a], 10)
@@ -402,8 +399,7 @@ def matching(talk: Epochs, pattern: str) -> list[Client]:
     return members
 
 
-def test_A_15_warns_of_a_pattern_that_matches_no_whole_name() -> None:
-    talk = Epochs()
+def test_A_15_warns_of_a_pattern_that_matches_no_whole_name(talk: Epochs) -> None:
     talk.topics(**{"orders-eu": 3, "orders-us": 3, "payments": 1})
     members = matching(talk, "^orders-")
     talk.live(members, 15)
@@ -418,22 +414,19 @@ def test_A_15_warns_of_a_pattern_that_matches_no_whole_name() -> None:
     assert talk.rules() == ["A-15"]
 
 
-def test_A_15_warns_of_a_pattern_by_which_nobody_gets_anything_where_no_topic_is_known() -> None:
-    talk = Epochs()
+def test_A_15_warns_of_a_pattern_by_which_nobody_gets_anything_where_no_topic_is_known(talk: Epochs) -> None:
     members = matching(talk, "^orders-")
     talk.live(members, 25)
     assert "no name of a topic matches its pattern ^orders- as a whole" in talk.the("A-15").summary
 
 
 @pytest.mark.parametrize("pattern", ["(o+)+x", ".*.*.*x"])
-def test_A_15_ignores_a_pattern_that_could_take_long(pattern: str) -> None:
-    talk = Epochs()
+def test_A_15_ignores_a_pattern_that_could_take_long(talk: Epochs, pattern: str) -> None:
     talk.live(matching(talk, pattern), 25)
     assert talk.rules() == []
 
 
-def test_A_15_ignores_a_pattern_that_matches_or_of_which_another_member_has_partitions() -> None:
-    talk = Epochs()
+def test_A_15_ignores_a_pattern_that_matches_or_of_which_another_member_has_partitions(talk: Epochs) -> None:
     talk.topics(**{"orders-eu": 3})
     talk.live(matching(talk, "^orders-.*"), 50)
     other = Epochs()
@@ -577,8 +570,7 @@ def test_the_way_of_a_client_survives_a_restore(talk: Conversation) -> None:
     assert talk.found_when_restored() == talk.findings
 
 
-def test_clients_of_a_group_are_lost_from_sight_with_a_gap() -> None:
-    talk = Epochs()
+def test_clients_of_a_group_are_lost_from_sight_with_a_gap(talk: Epochs) -> None:
     alone(talk)
     talk.refused_join(talk.member("b"), 30)
     talk.gap()

@@ -890,8 +890,7 @@ def test_very_many_topics_are_not_kept_for_comparison(talk: Conversation) -> Non
     assert talk.rules() == []
 
 
-def test_what_is_kept_of_topics_ids_and_suspects_is_bounded() -> None:
-    talk = Conversation()
+def test_what_is_kept_of_topics_ids_and_suspects_is_bounded(talk: Conversation) -> None:
     clients = group(talk, [f"c{number}" for number in range(20)])
     given = {
         client: assignment(**{f"t{number}": (0,) for number in range(3 * index, 3 * index + 3)})

@@ -29,15 +29,13 @@ def spoken(talk: Epochs) -> set[str]:
 
 @pytest.mark.parametrize("generation", [2, 4], ids=["of the past", "of the future"])
 @pytest.mark.parametrize("answer", [0, 27])
-def test_E_04_fires_when_a_classic_member_is_accepted_at_another_generation(generation, answer):
-    talk = Epochs()
+def test_E_04_fires_when_a_classic_member_is_accepted_at_another_generation(talk: Epochs, generation, answer):
     _, old = mixed(talk)
     talk.heartbeat(old, answer, generation=generation)
     assert spoken(talk) == {"E-04"}
 
 
-def test_E_04_fires_when_a_classic_member_gets_its_assignment_at_another_generation():
-    talk = Epochs()
+def test_E_04_fires_when_a_classic_member_gets_its_assignment_at_another_generation(talk: Epochs):
     _, old = mixed(talk)
     old.generation = 2
     talk.classic_sync(old)
@@ -45,8 +43,7 @@ def test_E_04_fires_when_a_classic_member_gets_its_assignment_at_another_generat
 
 
 @pytest.mark.parametrize("ends", ["leaves", "is told"])
-def test_E_14_fires_when_a_classic_member_is_accepted_after_its_end(ends):
-    talk = Epochs()
+def test_E_14_fires_when_a_classic_member_is_accepted_after_its_end(talk: Epochs, ends):
     _, old = mixed(talk)
     if ends == "leaves":
         talk.leave(old)
@@ -58,8 +55,7 @@ def test_E_14_fires_when_a_classic_member_is_accepted_after_its_end(ends):
     assert spoken(talk) == {"E-14"}
 
 
-def test_E_03_fires_when_a_classic_member_is_refused_at_its_generation():
-    talk = Epochs()
+def test_E_03_fires_when_a_classic_member_is_refused_at_its_generation(talk: Epochs):
     _, old = mixed(talk)
     talk.heartbeat(old, 22)
     assert spoken(talk) == {"E-03"}
@@ -68,10 +64,9 @@ def test_E_03_fires_when_a_classic_member_is_refused_at_its_generation():
 @pytest.mark.parametrize(("rule", "error", "generation"), [("E-03", 22, 3), ("E-04", 0, 2), ("E-18", 25, 3)])
 @pytest.mark.parametrize("since_ms", [-50, 50], ids=["gone before", "gone after"])
 def test_what_a_classic_member_was_answered_is_lawful_if_the_last_new_one_had_left_as_is_captured_late(
-    rule: str, error: int, generation: int, since_ms: int
+    talk: Epochs, rule: str, error: int, generation: int, since_ms: int
 ) -> None:
     """With it the group became a classic one."""
-    talk = Epochs()
     new, old = mixed(talk)
     talk.heartbeat(old, error, generation=generation)
     answered_us = talk.now_us
@@ -83,16 +78,14 @@ def test_what_a_classic_member_was_answered_is_lawful_if_the_last_new_one_had_le
 
 @pytest.mark.parametrize("asks", ["heartbeat", "leave"])
 @pytest.mark.parametrize("instance_id", [None, "one"])
-def test_E_18_fires_when_a_healthy_classic_member_is_told_that_it_is_none(asks, instance_id):
-    talk = Epochs()
+def test_E_18_fires_when_a_healthy_classic_member_is_told_that_it_is_none(talk: Epochs, asks, instance_id):
     _, old = mixed(talk, instance_id)
     (talk.leave if asks == "leave" else talk.heartbeat)(old, 25)
     assert spoken(talk) == {"E-18"}
 
 
 @pytest.mark.parametrize("asks", ["heartbeat", "leave", "sync"])
-def test_E_18_fires_when_a_healthy_classic_member_is_told_that_another_has_its_instance_id(asks):
-    talk = Epochs()
+def test_E_18_fires_when_a_healthy_classic_member_is_told_that_another_has_its_instance_id(talk: Epochs, asks):
     _, old = mixed(talk, "one")
     {"heartbeat": talk.heartbeat, "leave": talk.leave, "sync": talk.classic_sync}[asks](old, 82)
     assert spoken(talk) == {"E-18"}
@@ -248,7 +241,6 @@ def answers_alike(talk: Epochs, new: Client, old: Client) -> None:
         was_asked_to_rejoin,
     ],
 )
-def test_a_classic_member_is_lawfully_refused_or_accepted_in(happens, instance_id):
-    talk = Epochs()
+def test_a_classic_member_is_lawfully_refused_or_accepted_in(talk: Epochs, happens, instance_id):
     happens(talk, *mixed(talk, instance_id))
     assert spoken(talk) == set()

@@ -41,11 +41,6 @@ class Worker:
         self.talk.call(self.client, self.talk.sync_request(self.client, []), answer)
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
-
-
 def pair(talk: Conversation, ahead: int = 7, late: int = 2) -> tuple[Worker, Worker]:
     """Two workers of one generation, the first of which leads."""
     a, b = Worker(talk, "a", ahead), Worker(talk, "b", late)

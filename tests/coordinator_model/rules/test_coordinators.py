@@ -956,8 +956,7 @@ def test_C_12_allows_a_broker_that_starts_to_refuse_for_some_seconds(talk: Conve
     assert talk.rules() == []
 
 
-def test_C_12_counts_anew_when_a_steady_group_with_epochs_is_served() -> None:
-    talk = Epochs()
+def test_C_12_counts_anew_when_a_steady_group_with_epochs_is_served(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 2, foo(0))
     for _ in range(6):

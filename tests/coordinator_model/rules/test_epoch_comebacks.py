@@ -36,8 +36,7 @@ def group_of_one(talk: Epochs) -> Client:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_M_13_fires_at_the_third_return_of_a_member_with_epochs(*, cut: bool) -> None:
-    talk = Epochs()
+def test_M_13_fires_at_the_third_return_of_a_member_with_epochs(talk: Epochs, *, cut: bool) -> None:
     stays = group_of_one(talk)
     lives(talk, stays, 3)
     assert talk.rules() == []
@@ -54,8 +53,7 @@ def test_M_13_fires_at_the_third_return_of_a_member_with_epochs(*, cut: bool) ->
     assert talk.the("M-13").status is Status.RESOLVED
 
 
-def test_M_13_tells_how_many_dead_members_keep_how_much() -> None:
-    talk = Epochs()
+def test_M_13_tells_how_many_dead_members_keep_how_much(talk: Epochs) -> None:
     stays = group_of_one(talk)
     for number in range(5):
         epoch = stays.generation + 1
@@ -72,16 +70,14 @@ def test_M_13_tells_how_many_dead_members_keep_how_much() -> None:
 
 
 @pytest.mark.parametrize("died", ["left", "closed"])
-def test_M_13_allows_members_that_leave_and_fewer_deaths(died: str) -> None:
-    talk = Epochs()
+def test_M_13_allows_members_that_leave_and_fewer_deaths(talk: Epochs, died: str) -> None:
     stays = group_of_one(talk)
     lives(talk, stays, 6 if died == "left" else 3, died=died)
     talk.settle()
     assert "M-13" not in talk.rules()
 
 
-def test_M_13_allows_processes_of_one_client_id_that_are_killed_together() -> None:
-    talk = Epochs()
+def test_M_13_allows_processes_of_one_client_id_that_are_killed_together(talk: Epochs) -> None:
     stays = group_of_one(talk)
     for wave in range(2):
         clients = [talk.member("worker") for _ in range(6)]
@@ -96,8 +92,7 @@ def test_M_13_allows_processes_of_one_client_id_that_are_killed_together() -> No
     assert "M-13" not in talk.rules()
 
 
-def test_M_13_allows_a_client_that_connects_again_under_its_id() -> None:
-    talk = Epochs()
+def test_M_13_allows_a_client_that_connects_again_under_its_id(talk: Epochs) -> None:
     stays = group_of_one(talk)
     client = talk.member("worker")
     talk.joins(client, 3, {})
@@ -110,9 +105,8 @@ def test_M_13_allows_a_client_that_connects_again_under_its_id() -> None:
     assert talk.rules() == []
 
 
-def test_M_13_does_not_count_members_that_were_told_that_they_are_none() -> None:
+def test_M_13_does_not_count_members_that_were_told_that_they_are_none(talk: Epochs) -> None:
     """franz-go takes another id then."""
-    talk = Epochs()
     stays = group_of_one(talk)
     for number in range(6):
         client = talk.member("worker")
@@ -134,8 +128,7 @@ def test_M_13_fires_for_a_host_that_vanishes_without_closing_its_connection() ->
     assert talk.the("M-13").client_id == "worker"
 
 
-def test_M_13_fires_for_a_static_member_whose_successors_die_too() -> None:
-    talk = Epochs()
+def test_M_13_fires_for_a_static_member_whose_successors_die_too(talk: Epochs) -> None:
     stays = group_of_one(talk)
     for number in range(4):
         client = talk.member(f"pod-{number}", "i")
@@ -185,8 +178,7 @@ def test_M_13_names_no_record_if_the_offset_moves_between_the_deaths_of_a_member
     assert "whose offset stays" not in talk.the("M-13").summary
 
 
-def test_M_13_fires_for_a_share_group_and_speaks_of_what_stays_locked() -> None:
-    talk = Shares()
+def test_M_13_fires_for_a_share_group_and_speaks_of_what_stays_locked(talk: Shares) -> None:
     stays = talk.member("stays")
     talk.shares(stays, 0, 2, (0,))
     for number in range(5):
@@ -201,8 +193,7 @@ def test_M_13_fires_for_a_share_group_and_speaks_of_what_stays_locked() -> None:
     assert "what it had fetched is locked until that time runs out" in finding.summary
 
 
-def test_M_13_fires_for_a_streams_group_and_speaks_of_tasks() -> None:
-    talk = Streams()
+def test_M_13_fires_for_a_streams_group_and_speaks_of_tasks(talk: Streams) -> None:
     stays = talk.member("stays")
     talk.enters(stays, 2, (0,))
     for number in range(5):
@@ -231,8 +222,7 @@ def replaced(talk: Streams, names: list[str], *, lives_ms: int = 300) -> None:
         talk.close(thread)
 
 
-def test_M_13_fires_for_a_streams_process_whose_threads_end_and_are_replaced() -> None:
-    talk = Streams()
+def test_M_13_fires_for_a_streams_process_whose_threads_end_and_are_replaced(talk: Streams) -> None:
     talk.topics(**{TOPICS["foo"]: "foo"})
     works = talk.member("app-StreamThread-3-consumer")
     talk.enters(works, 1, (0, 1))
@@ -253,22 +243,21 @@ def test_M_13_fires_for_a_streams_process_whose_threads_end_and_are_replaced() -
 @pytest.mark.parametrize(
     "names", [["app-StreamThread-1-consumer"], ["app-1"], ["app-1-StreamThread-1-consumer", "app-2-StreamThread-1-consumer"]]
 )
-def test_M_13_allows_streams_processes_that_are_started_anew_or_of_which_one_follows_the_other(names: list[str]) -> None:
-    talk = Streams()
+def test_M_13_allows_streams_processes_that_are_started_anew_or_of_which_one_follows_the_other(
+    talk: Streams, names: list[str]
+) -> None:
     replaced(talk, [*names * 6][:6])
     talk.settle()
     assert "M-13" not in talk.rules()
 
 
-def test_M_13_allows_threads_of_a_streams_process_that_worked_for_a_while_before_they_left() -> None:
-    talk = Streams()
+def test_M_13_allows_threads_of_a_streams_process_that_worked_for_a_while_before_they_left(talk: Streams) -> None:
     replaced(talk, [f"app-StreamThread-{number}-consumer" for number in range(6)], lives_ms=12_000)
     talk.settle()
     assert "M-13" not in talk.rules()
 
 
-def test_M_13_allows_a_streams_process_of_several_threads_that_is_started_anew() -> None:
-    talk = Streams()
+def test_M_13_allows_a_streams_process_of_several_threads_that_is_started_anew(talk: Streams) -> None:
     for number in range(6):
         threads = [talk.member(f"app-StreamThread-{one}-consumer") for one in range(1, 5)]
         for thread in threads:
@@ -298,8 +287,7 @@ def dead_and_starving(talk: Epochs, dead: int) -> Client:
     return starves
 
 
-def test_R_15_warns_of_a_member_that_has_nothing_while_dead_ones_keep_partitions() -> None:
-    talk = Epochs()
+def test_R_15_warns_of_a_member_that_has_nothing_while_dead_ones_keep_partitions(talk: Epochs) -> None:
     starves = dead_and_starving(talk, 2)
     talk.live([starves], 15)
     assert talk.rules() == []
@@ -315,15 +303,13 @@ def test_R_15_warns_of_a_member_that_has_nothing_while_dead_ones_keep_partitions
     assert talk.the("R-15").status is Status.RESOLVED
 
 
-def test_R_15_allows_one_dead_member_whose_session_ends_soon() -> None:
-    talk = Epochs()
+def test_R_15_allows_one_dead_member_whose_session_ends_soon(talk: Epochs) -> None:
     starves = dead_and_starving(talk, 1)
     talk.live([starves], 40)
     assert talk.rules() == []
 
 
-def test_R_15_warns_in_a_streams_group_too() -> None:
-    talk = Streams()
+def test_R_15_warns_in_a_streams_group_too(talk: Streams) -> None:
     holders = [talk.member("a"), talk.member("b")]
     for number, client in enumerate(holders):
         talk.enters(client, 2, (number,))

@@ -21,8 +21,7 @@ COMMITS = {
 
 
 @pytest.mark.parametrize("how", COMMITS)
-def test_O_02_fires_when_a_commit_of_an_id_that_never_joined_is_accepted(how: str) -> None:
-    talk = Epochs()
+def test_O_02_fires_when_a_commit_of_an_id_that_never_joined_is_accepted(talk: Epochs, how: str) -> None:
     a = alone(talk, 1)
     lives_on(talk, a, 1)
     COMMITS[how](talk, talk.member("x"), 1)
@@ -34,8 +33,7 @@ def test_O_02_fires_when_a_commit_of_an_id_that_never_joined_is_accepted(how: st
 
 
 @pytest.mark.parametrize("how", COMMITS)
-def test_O_02_allows_the_commit_of_an_id_that_may_have_joined_before(how: str) -> None:
-    talk = Epochs()
+def test_O_02_allows_the_commit_of_an_id_that_may_have_joined_before(talk: Epochs, how: str) -> None:
     a = alone(talk, 5)
     talk.live([a], 70)
     COMMITS[how](talk, talk.member("x"), 5)
@@ -44,8 +42,7 @@ def test_O_02_allows_the_commit_of_an_id_that_may_have_joined_before(how: str) -
 
 
 @pytest.mark.parametrize("end", ["left", "removed", "fenced"])
-def test_O_02_fires_when_a_commit_after_the_end_is_accepted_in_a_transaction(end: str) -> None:
-    talk = Epochs()
+def test_O_02_fires_when_a_commit_after_the_end_is_accepted_in_a_transaction(talk: Epochs, end: str) -> None:
     a, _ = pair(talk)
     if end == "left":
         talk.leaves(a)
@@ -62,8 +59,7 @@ def test_O_02_fires_when_a_commit_after_the_end_is_accepted_in_a_transaction(end
     assert talk.rules() == ["O-02"]
 
 
-def test_E_20_fires_when_the_commit_of_a_healthy_member_is_refused_as_a_strangers() -> None:
-    talk = Epochs()
+def test_E_20_fires_when_the_commit_of_a_healthy_member_is_refused_as_a_strangers(talk: Epochs) -> None:
     a, _ = pair(talk)
     talk.commits(a, 25)
     talk.settle()
@@ -93,8 +89,7 @@ def test_E_20_allows_a_commit_to_be_refused_as_a_strangers_whose_member_may_be_n
 
 @pytest.mark.parametrize("how", COMMITS)
 @pytest.mark.parametrize(("asked", "joined"), [(9, 3), (2, 3)])
-def test_E_20_fires_on_an_epoch_that_the_member_never_had(how: str, asked: int, joined: int) -> None:
-    talk = Epochs()
+def test_E_20_fires_on_an_epoch_that_the_member_never_had(talk: Epochs, how: str, asked: int, joined: int) -> None:
     talk.joins(talk.member("z"), 2, {})
     a = talk.member("a")
     talk.joins(a, joined, foo(0))
@@ -104,8 +99,7 @@ def test_E_20_fires_on_an_epoch_that_the_member_never_had(how: str, asked: int, 
     assert (talk.the("E-20").severity, talk.rules()) == (Severity.CRITICAL, ["E-20"])
 
 
-def test_E_20_fires_when_a_commit_without_a_member_is_accepted_while_one_lives() -> None:
-    talk = Epochs()
+def test_E_20_fires_when_a_commit_without_a_member_is_accepted_while_one_lives(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     tool = talk.client("tool")
@@ -120,8 +114,7 @@ def test_E_20_fires_when_a_commit_without_a_member_is_accepted_while_one_lives()
 
 
 @pytest.mark.parametrize("why", ["empty", "perhaps empty", "transaction", "refused"])
-def test_E_20_allows_a_commit_without_a_member_where_it_is_lawful(why: str) -> None:
-    talk = Epochs()
+def test_E_20_allows_a_commit_without_a_member_where_it_is_lawful(talk: Epochs, why: str) -> None:
     a = alone(talk)
     if why == "empty":
         talk.leaves(a)
@@ -136,9 +129,8 @@ def test_E_20_allows_a_commit_without_a_member_where_it_is_lawful(why: str) -> N
     assert "E-20" not in talk.rules()
 
 
-def test_E_20_allows_a_commit_of_a_member_that_took_an_instance_id_while_frames_were_lost() -> None:
+def test_E_20_allows_a_commit_of_a_member_that_took_an_instance_id_while_frames_were_lost(talk: Epochs) -> None:
     """The instance id was left for whoever comes before the gap, so that its new holder looked like a client that has yet to join."""
-    talk = Epochs()
     a, c = talk.member("a", "i"), talk.member("c")
     talk.joins(a, 2, foo(0))
     talk.joins(c, 3, foo(1))
@@ -152,9 +144,8 @@ def test_E_20_allows_a_commit_of_a_member_that_took_an_instance_id_while_frames_
     assert "E-20" not in talk.rules()
 
 
-def test_E_20_allows_a_commit_of_the_unseen_successor_of_a_classic_member_whose_session_ended() -> None:
+def test_E_20_allows_a_commit_of_the_unseen_successor_of_a_classic_member_whose_session_ended(talk: Epochs) -> None:
     """The end of a session is the model's own reckoning: it shows nothing of who took the instance id in the gap before."""
-    talk = Epochs()
     dies, c, successor = talk.client("a"), talk.member("c"), talk.member("b", "i")
     dies.instance_id = "i"
     talk.joins(c, 2, foo(0))
@@ -170,8 +161,7 @@ def test_E_20_allows_a_commit_of_the_unseen_successor_of_a_classic_member_whose_
 
 
 @pytest.mark.parametrize("how", COMMITS)
-def test_E_20_allows_every_commit_of_a_member_at_its_epoch(how: str) -> None:
-    talk = Epochs()
+def test_E_20_allows_every_commit_of_a_member_at_its_epoch(talk: Epochs, how: str) -> None:
     a, b = pair(talk)
     for _ in range(3):
         COMMITS[how](talk, a, 3)
@@ -190,8 +180,7 @@ def handed_over(talk: Epochs) -> tuple[Client, Client]:
     return a, b
 
 
-def test_O_05_fires_when_a_member_goes_on_committing_what_it_gave_up_and_another_owns() -> None:
-    talk = Epochs()
+def test_O_05_fires_when_a_member_goes_on_committing_what_it_gave_up_and_another_owns(talk: Epochs) -> None:
     a, b = handed_over(talk)
     for _ in range(2):
         talk.commits(a, number=2, version=10)
@@ -205,8 +194,7 @@ def test_O_05_fires_when_a_member_goes_on_committing_what_it_gave_up_and_another
     assert talk.rules() == ["O-05"]
 
 
-def test_O_05_allows_one_commit_that_may_have_been_under_way_and_the_owners() -> None:
-    talk = Epochs()
+def test_O_05_allows_one_commit_that_may_have_been_under_way_and_the_owners(talk: Epochs) -> None:
     a, b = handed_over(talk)
     talk.commits(a, number=2, version=10)
     talk.commits(a, number=0, version=10)
@@ -216,8 +204,7 @@ def test_O_05_allows_one_commit_that_may_have_been_under_way_and_the_owners() ->
     assert talk.rules() == []
 
 
-def test_O_05_fires_alike_from_a_restored_model() -> None:
-    talk = Epochs()
+def test_O_05_fires_alike_from_a_restored_model(talk: Epochs) -> None:
     a, _ = handed_over(talk)
     talk.commits(a, number=2, version=10)
     talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
@@ -229,8 +216,7 @@ def test_O_05_fires_alike_from_a_restored_model() -> None:
 # ---------------------------------------------------------------------------------------------------- O-01
 
 
-def test_O_01_fires_in_a_consumer_group_and_stays_open_while_the_commits_are_refused() -> None:
-    talk = Epochs()
+def test_O_01_fires_in_a_consumer_group_and_stays_open_while_the_commits_are_refused(talk: Epochs) -> None:
     a, b = pair(talk)
     removed_by_leave_group(talk, a)
     for _ in range(5):
@@ -246,8 +232,7 @@ def test_O_01_fires_in_a_consumer_group_and_stays_open_while_the_commits_are_ref
 # ---------------------------------------------------------------------------------------------------- E-14
 
 
-def test_E_14_fires_when_a_member_is_served_after_a_leave_group_that_was_granted() -> None:
-    talk = Epochs()
+def test_E_14_fires_when_a_member_is_served_after_a_leave_group_that_was_granted(talk: Epochs) -> None:
     a, _ = pair(talk)
     removed_by_leave_group(talk, a)
     talk.beats(a, 3, epoch=3)
@@ -256,8 +241,7 @@ def test_E_14_fires_when_a_member_is_served_after_a_leave_group_that_was_granted
     assert talk.rules() == ["E-14"]
 
 
-def test_E_14_leaves_a_heartbeat_alone_that_was_under_way_when_the_leave_group_was_granted() -> None:
-    talk = Epochs()
+def test_E_14_leaves_a_heartbeat_alone_that_was_under_way_when_the_leave_group_was_granted(talk: Epochs) -> None:
     a, _ = pair(talk)
     asked = talk.ask_beat(a)
     removed_by_leave_group(talk, a)
@@ -270,8 +254,7 @@ def test_E_14_leaves_a_heartbeat_alone_that_was_under_way_when_the_leave_group_w
 # ---------------------------------------------------------------------------------------------------- E-23
 
 
-def test_E_23_fires_when_a_second_process_is_let_in_under_a_held_instance_id() -> None:
-    talk = Epochs()
+def test_E_23_fires_when_a_second_process_is_let_in_under_a_held_instance_id(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b", "i")
     talk.joins(a, 2, foo(0, 1))
     talk.beats(a)
@@ -291,8 +274,7 @@ def test_E_23_fires_when_a_second_process_is_let_in_under_a_held_instance_id() -
 
 
 @pytest.mark.parametrize("why", ["left for a while", "leaves", "session", "moved", "taken unseen", "mid-life"])
-def test_E_23_allows_a_successor_where_the_instance_id_may_be_free(why: str) -> None:
-    talk = Epochs()
+def test_E_23_allows_a_successor_where_the_instance_id_may_be_free(talk: Epochs, why: str) -> None:
     a, b = talk.member("a", "i"), talk.member("b", "i")
     talk.joins(a, 2, foo(0, 1))
     leave = None
@@ -322,8 +304,7 @@ def test_E_23_allows_a_successor_where_the_instance_id_may_be_free(why: str) -> 
 # ---------------------------------------------------------------------------------------------------- S-07
 
 
-def test_S_07_fires_when_one_member_id_names_two_instance_ids() -> None:
-    talk = Epochs()
+def test_S_07_fires_when_one_member_id_names_two_instance_ids(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0, 1))
     a.instance_id = "j"
@@ -334,8 +315,7 @@ def test_S_07_fires_when_one_member_id_names_two_instance_ids() -> None:
     assert "as instance i, and names the instance id j in its ConsumerGroupHeartbeat" in finding.summary
 
 
-def test_S_07_allows_a_static_member_that_names_its_instance_id_only_where_it_says_everything() -> None:
-    talk = Epochs()
+def test_S_07_allows_a_static_member_that_names_its_instance_id_only_where_it_says_everything(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0, 1))
     a.instance_id = None
@@ -349,8 +329,7 @@ def test_S_07_allows_a_static_member_that_names_its_instance_id_only_where_it_sa
 # ---------------------------------------------------------------------------------------------------- E-18 in mid-life
 
 
-def test_E_18_fires_when_an_instance_id_that_was_released_in_mid_life_is_refused() -> None:
-    talk = Epochs()
+def test_E_18_fires_when_an_instance_id_that_was_released_in_mid_life_is_refused(talk: Epochs) -> None:
     a, c = talk.member("a", "i"), talk.member("c")
     talk.beats(c, 7, epoch=7)
     talk.leaves(a, -2)
@@ -359,8 +338,7 @@ def test_E_18_fires_when_an_instance_id_that_was_released_in_mid_life_is_refused
     assert "with UNRELEASED_INSTANCE_ID, for which there is no reason" in talk.the("E-18").summary
 
 
-def test_a_static_member_that_left_unseen_before_is_away_for_a_session_and_no_longer() -> None:
-    talk = Epochs()
+def test_a_static_member_that_left_unseen_before_is_away_for_a_session_and_no_longer(talk: Epochs) -> None:
     c = talk.member("c")
     talk.beats(c, 7, epoch=7)
     talk.leaves(talk.member("a", "i"), -2)

@@ -25,8 +25,7 @@ def beats_on(talk: Epochs, client: Client, seconds: int, error: int) -> None:
 # ---------------------------------------------------------------------------------------------------- C-11
 
 
-def test_C_11_fires_on_an_answer_to_a_heartbeat_with_an_epoch_that_has_another_correlation_id() -> None:
-    talk = Epochs()
+def test_C_11_fires_on_an_answer_to_a_heartbeat_with_an_epoch_that_has_another_correlation_id(talk: Epochs) -> None:
     a = alone(talk)
     asked = talk.ask_beat(a)
     reply = wire.ConsumerGroupHeartbeatResponse(error_code=110)
@@ -44,8 +43,7 @@ def test_C_11_fires_on_an_answer_to_a_heartbeat_with_an_epoch_that_has_another_c
 # ---------------------------------------------------------------------------------------------------- C-01
 
 
-def test_C_01_fires_when_a_heartbeat_with_an_epoch_is_not_answered() -> None:
-    talk = Epochs()
+def test_C_01_fires_when_a_heartbeat_with_an_epoch_is_not_answered(talk: Epochs) -> None:
     a, b = alone(talk), talk.member("b")
     talk.joins(b, 3, {})
     asked = talk.ask_beat(a)
@@ -65,8 +63,7 @@ def test_C_01_fires_when_a_heartbeat_with_an_epoch_is_not_answered() -> None:
     assert talk.the("C-01").status is Status.RESOLVED
 
 
-def test_C_01_allows_a_connection_that_ends_with_a_heartbeat_open() -> None:
-    talk = Epochs()
+def test_C_01_allows_a_connection_that_ends_with_a_heartbeat_open(talk: Epochs) -> None:
     a, b = alone(talk), talk.member("b")
     talk.joins(b, 3, {})
     talk.ask_beat(a)
@@ -93,8 +90,7 @@ def two_brokers(talk: Epochs, rounds: int, *, denies: bool) -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_C_05_fires_when_two_brokers_serve_members_with_epochs_in_turns(*, cut: bool) -> None:
-    talk = Epochs()
+def test_C_05_fires_when_two_brokers_serve_members_with_epochs_in_turns(talk: Epochs, *, cut: bool) -> None:
     two_brokers(talk, 2, denies=False)
     if cut:
         talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
@@ -107,15 +103,13 @@ def test_C_05_fires_when_two_brokers_serve_members_with_epochs_in_turns(*, cut: 
     assert {"1", "2"} <= set(finding.summary.replace(",", " ").split())
 
 
-def test_C_05_allows_a_coordinator_that_moves_to_and_fro_and_says_so() -> None:
-    talk = Epochs()
+def test_C_05_allows_a_coordinator_that_moves_to_and_fro_and_says_so(talk: Epochs) -> None:
     two_brokers(talk, 6, denies=True)
     talk.wait(1_500)
     assert "C-05" not in talk.rules()
 
 
-def test_C_04_fires_when_the_coordinator_of_a_group_with_epochs_keeps_moving() -> None:
-    talk = Epochs()
+def test_C_04_fires_when_the_coordinator_of_a_group_with_epochs_keeps_moving(talk: Epochs) -> None:
     a = alone(talk)
     for turn in range(4):
         talk.refused(a, 16)
@@ -126,8 +120,7 @@ def test_C_04_fires_when_the_coordinator_of_a_group_with_epochs_keeps_moving() -
     assert (finding.severity, finding.group_type) == (Severity.WARNING, "consumer")
 
 
-def test_C_04_allows_a_rolling_restart_that_moves_it_twice() -> None:
-    talk = Epochs()
+def test_C_04_allows_a_rolling_restart_that_moves_it_twice(talk: Epochs) -> None:
     a = alone(talk)
     for turn in range(2):
         talk.refused(a, 16)
@@ -140,8 +133,7 @@ def test_C_04_allows_a_rolling_restart_that_moves_it_twice() -> None:
 # ---------------------------------------------------------------------------------------------------- C-06, C-13
 
 
-def test_C_06_fires_when_the_coordinator_of_a_group_with_epochs_loads_for_minutes() -> None:
-    talk = Epochs()
+def test_C_06_fires_when_the_coordinator_of_a_group_with_epochs_loads_for_minutes(talk: Epochs) -> None:
     a = alone(talk)
     beats_on(talk, a, 60, 14)
     assert talk.rules() == []
@@ -154,8 +146,7 @@ def test_C_06_fires_when_the_coordinator_of_a_group_with_epochs_loads_for_minute
     assert talk.rules() == ["C-06"]
 
 
-def test_C_06_allows_a_load_of_seconds() -> None:
-    talk = Epochs()
+def test_C_06_allows_a_load_of_seconds(talk: Epochs) -> None:
     a = alone(talk)
     beats_on(talk, a, 20, 14)
     talk.live([a], 60)
@@ -163,8 +154,7 @@ def test_C_06_allows_a_load_of_seconds() -> None:
     assert talk.rules() == []
 
 
-def test_C_13_fires_when_a_group_with_epochs_has_no_coordinator() -> None:
-    talk = Epochs()
+def test_C_13_fires_when_a_group_with_epochs_has_no_coordinator(talk: Epochs) -> None:
     a = alone(talk)
     beats_on(talk, a, 45, 15)
     finding = talk.the("C-13")
@@ -175,8 +165,7 @@ def test_C_13_fires_when_a_group_with_epochs_has_no_coordinator() -> None:
     assert talk.the("C-13").status is Status.RESOLVED
 
 
-def test_C_13_allows_a_coordinator_that_is_there_after_some_seconds() -> None:
-    talk = Epochs()
+def test_C_13_allows_a_coordinator_that_is_there_after_some_seconds(talk: Epochs) -> None:
     a = alone(talk)
     beats_on(talk, a, 20, 15)
     talk.live([a], 30)
@@ -199,8 +188,7 @@ def lost(talk: Epochs) -> list[Client]:
 
 
 @pytest.mark.parametrize("restored", [False, True])
-def test_C_14_warns_once_of_a_group_with_epochs_that_lost_its_coordinator(*, restored: bool) -> None:
-    talk = Epochs()
+def test_C_14_warns_once_of_a_group_with_epochs_that_lost_its_coordinator(talk: Epochs, *, restored: bool) -> None:
     clients = lost(talk)
     if restored:
         talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
@@ -221,16 +209,14 @@ def test_C_14_warns_once_of_a_group_with_epochs_that_lost_its_coordinator(*, res
     )
 
 
-def test_C_14_allows_a_coordinator_that_a_group_with_epochs_finds_within_half_a_session() -> None:
-    talk = Epochs()
+def test_C_14_allows_a_coordinator_that_a_group_with_epochs_finds_within_half_a_session(talk: Epochs) -> None:
     clients = lost(talk)
     searching(talk, clients, 15)
     talk.live([client.reconnected("2") for client in clients], 60)
     assert talk.rules() == []
 
 
-def test_C_14_allows_members_with_epochs_that_have_all_left() -> None:
-    talk = Epochs()
+def test_C_14_allows_members_with_epochs_that_have_all_left(talk: Epochs) -> None:
     a = alone(talk)
     talk.leaves(a)
     talk.close(a)
@@ -245,8 +231,7 @@ def slow_beat(talk: Epochs, client: Client, ms: int, **fields: int) -> None:
     talk.answer(talk.ask_beat(client), talk.given(client, client.generation, **fields), after_ms=ms)
 
 
-def test_T_06_fires_when_a_heartbeat_with_an_epoch_is_answered_after_a_third_of_the_session() -> None:
-    talk = Epochs()
+def test_T_06_fires_when_a_heartbeat_with_an_epoch_is_answered_after_a_third_of_the_session(talk: Epochs) -> None:
     a = alone(talk)
     slow_beat(talk, a, 16_000)
     talk.wait(1_500)
@@ -258,8 +243,7 @@ def test_T_06_fires_when_a_heartbeat_with_an_epoch_is_answered_after_a_third_of_
     assert talk.the("T-06").status is Status.RESOLVED
 
 
-def test_T_06_allows_seconds_where_sessions_are_long() -> None:
-    talk = Epochs()
+def test_T_06_allows_seconds_where_sessions_are_long(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(6):
         slow_beat(talk, a, 3_000)
@@ -274,8 +258,7 @@ def test_T_06_goes_by_the_session_that_the_brokers_are_said_to_have() -> None:
     assert "session of 9.0 s" in talk.the("T-06").summary
 
 
-def test_T_06_allows_throttled_answers_of_groups_with_epochs() -> None:
-    talk = Epochs()
+def test_T_06_allows_throttled_answers_of_groups_with_epochs(talk: Epochs) -> None:
     a = alone(talk)
     slow_beat(talk, a, 16_000, throttle_time_ms=16_000)
     talk.settle()
@@ -283,8 +266,7 @@ def test_T_06_allows_throttled_answers_of_groups_with_epochs() -> None:
 
 
 @pytest.mark.parametrize(("error", "rule"), [(14, "C-06"), (15, "C-13")])
-def test_a_long_load_and_a_coordinator_that_is_away_are_told_of_streams_groups(error: int, rule: str) -> None:
-    talk = Streams()
+def test_a_long_load_and_a_coordinator_that_is_away_are_told_of_streams_groups(talk: Streams, error: int, rule: str) -> None:
     client = talk.member("a")
     talk.enters(client, 2, (0,))
     for _ in range(16):

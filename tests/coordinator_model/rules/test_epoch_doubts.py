@@ -29,8 +29,7 @@ def settled_rules(talk: Epochs) -> list[str]:
 
 
 @pytest.mark.parametrize("lost", ["a gap", "records", "an answer", "a frame that cannot be read"])
-def test_E_16_forgets_the_subscription_where_its_change_may_be_lost(lost: str) -> None:
-    talk = Epochs()
+def test_E_16_forgets_the_subscription_where_its_change_may_be_lost(talk: Epochs, lost: str) -> None:
     a = since_4_2(talk)
     if lost == "a gap":
         talk.gap()
@@ -47,9 +46,8 @@ def test_E_16_forgets_the_subscription_where_its_change_may_be_lost(lost: str) -
 
 
 @pytest.mark.parametrize("pattern", ["may be set", "may be another"])
-def test_E_16_takes_names_for_the_whole_subscription_after_a_gap_only_with_a_join(pattern: str) -> None:
+def test_E_16_takes_names_for_the_whole_subscription_after_a_gap_only_with_a_join(talk: Epochs, pattern: str) -> None:
     """A request that says nothing of the pattern leaves it as it is."""
-    talk = Epochs()
     a = talk.member("a")
     talk.joins(a, 2, foo(0, 1), subscribed_topic_regex="" if pattern == "may be set" else "f.*")
     talk.gap()
@@ -60,8 +58,7 @@ def test_E_16_takes_names_for_the_whole_subscription_after_a_gap_only_with_a_joi
 
 
 @pytest.mark.parametrize("known_by", ["a new join", "names and pattern", "names, then a pattern"])
-def test_E_16_fires_again_once_the_subscription_is_known_after_a_gap(known_by: str) -> None:
-    talk = Epochs()
+def test_E_16_fires_again_once_the_subscription_is_known_after_a_gap(talk: Epochs, known_by: str) -> None:
     a = since_4_2(talk)
     talk.gap()
     if known_by == "a new join":
@@ -97,23 +94,20 @@ JOINS_AGAIN = ("a member", "a static successor", "a static member that was away"
 
 
 @pytest.mark.parametrize("who", JOINS_AGAIN)
-def test_E_16_lets_a_join_without_a_pattern_keep_the_one_before(who: str) -> None:
-    talk = Epochs()
+def test_E_16_lets_a_join_without_a_pattern_keep_the_one_before(talk: Epochs, who: str) -> None:
     talk.beats(follows(talk, who), 3, BOTH)
     assert settled_rules(talk) == []
 
 
 @pytest.mark.parametrize("who", [*JOINS_AGAIN, "a new process"])
-def test_E_16_fires_after_a_join_that_takes_the_pattern_back(who: str) -> None:
-    talk = Epochs()
+def test_E_16_fires_after_a_join_that_takes_the_pattern_back(talk: Epochs, who: str) -> None:
     fields = {} if who == "a new process" else {"subscribed_topic_regex": ""}
     talk.beats(follows(talk, who, **fields), 3, BOTH)
     assert settled_rules(talk) == ["E-16"]
 
 
 @pytest.mark.parametrize("order", ["as given", "in reverse"])
-def test_E_16_takes_no_subscription_for_the_newest_if_two_answers_cross(order: str) -> None:
-    talk = Epochs()
+def test_E_16_takes_no_subscription_for_the_newest_if_two_answers_cross(talk: Epochs, order: str) -> None:
     a = since_4_2(talk)
     again = a.reconnected()
     older = talk.ask_beat(a, 2, subscribed_topic_names=("foo",), subscribed_topic_regex="")
@@ -125,8 +119,7 @@ def test_E_16_takes_no_subscription_for_the_newest_if_two_answers_cross(order: s
     assert settled_rules(talk) == []
 
 
-def test_E_16_fires_if_crossed_answers_concern_no_subscription() -> None:
-    talk = Epochs()
+def test_E_16_fires_if_crossed_answers_concern_no_subscription(talk: Epochs) -> None:
     a = since_4_2(talk)
     again = a.reconnected()
     older, newer = talk.ask_beat(a, 2), talk.ask_beat(again, 2, subscribed_topic_names=("foo",))
@@ -158,16 +151,14 @@ MOVES = ("told", "not told", "and back")
 
 
 @pytest.mark.parametrize("how", MOVES)
-def test_E_16_allows_topics_to_stay_assigned_once_the_coordinator_may_be_older(how: str) -> None:
-    talk = Epochs()
+def test_E_16_allows_topics_to_stay_assigned_once_the_coordinator_may_be_older(talk: Epochs, how: str) -> None:
     a = moves(talk, since_4_2(talk), how)
     talk.beats(a, 3, BOTH)
     assert settled_rules(talk) == []
 
 
 @pytest.mark.parametrize("how", MOVES)
-def test_E_16_fires_once_the_new_coordinator_is_known_to_be_as_new(how: str) -> None:
-    talk = Epochs()
+def test_E_16_fires_once_the_new_coordinator_is_known_to_be_as_new(talk: Epochs, how: str) -> None:
     a = moves(talk, since_4_2(talk), how)
     commits_by_id(talk, a)
     talk.beats(a, 3, BOTH)
@@ -175,17 +166,15 @@ def test_E_16_fires_once_the_new_coordinator_is_known_to_be_as_new(how: str) -> 
 
 
 @pytest.mark.parametrize("how", MOVES)
-def test_P_07_allows_an_older_coordinator_to_fence_a_member_that_joins_again(how: str) -> None:
+def test_P_07_allows_an_older_coordinator_to_fence_a_member_that_joins_again(talk: Epochs, how: str) -> None:
     """Up to 4.1 a member's join was checked like any other epoch (KAFKA-19233)."""
-    talk = Epochs()
     a = moves(talk, since_4_2(talk), how)
     talk.refused_join(a, 110)
     assert settled_rules(talk) == []
 
 
 @pytest.mark.parametrize("how", [*MOVES, ""])
-def test_P_07_fires_if_a_coordinator_since_4_2_fences_a_member_that_joins_again(how: str) -> None:
-    talk = Epochs()
+def test_P_07_fires_if_a_coordinator_since_4_2_fences_a_member_that_joins_again(talk: Epochs, how: str) -> None:
     a = since_4_2(talk)
     if how:
         a = moves(talk, a, how)
@@ -195,8 +184,7 @@ def test_P_07_fires_if_a_coordinator_since_4_2_fences_a_member_that_joins_again(
     assert settled_rules(talk) == ["P-07"]
 
 
-def test_E_16_takes_no_late_answer_of_the_coordinator_before_for_the_release_of_the_new_one() -> None:
-    talk = Epochs()
+def test_E_16_takes_no_late_answer_of_the_coordinator_before_for_the_release_of_the_new_one(talk: Epochs) -> None:
     a = alone(talk)
     body = wire.OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=2, member_id=a.member_id)
     late = talk.ask(a, body, version=10)
@@ -211,8 +199,7 @@ def test_E_16_takes_no_late_answer_of_the_coordinator_before_for_the_release_of_
 # ---------------------------------------------------------------------------------------------------- E-18: a full Streams group
 
 
-def test_E_04_allows_a_member_that_had_left_for_a_while_to_have_come_back_unseen() -> None:
-    talk = Epochs()
+def test_E_04_allows_a_member_that_had_left_for_a_while_to_have_come_back_unseen(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b")
     talk.joins(b, 1, {})
     talk.joins(a, 2, foo(0))
@@ -225,10 +212,10 @@ def test_E_04_allows_a_member_that_had_left_for_a_while_to_have_come_back_unseen
 
 @pytest.mark.parametrize("answered", [foo(0, 1), None], ids=["an assignment", "no assignment"])
 def test_E_18_allows_the_removal_of_a_member_that_may_have_been_told_to_give_up_in_answers_out_of_order(
+    talk: Epochs,
     answered: dict[str, tuple[int, ...]] | None,
 ) -> None:
     """Which of two answers is the newer is not known, so neither is what a later, smaller assignment takes."""
-    talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     talk.joins(b, 1, {})
     talk.joins(a, 2, foo(0, 1))
@@ -248,9 +235,8 @@ def test_E_18_allows_the_removal_of_a_member_that_may_have_been_told_to_give_up_
 
 
 @pytest.mark.parametrize("how", ["consumer", "classic"])
-def test_E_18_allows_an_instance_id_to_be_held_by_a_process_that_died_before_its_join_was_answered(how: str) -> None:
+def test_E_18_allows_an_instance_id_to_be_held_by_a_process_that_died_before_its_join_was_answered(talk: Epochs, how: str) -> None:
     """A container that is started again and again: the one before may have joined, and its session runs."""
-    talk = Epochs()
     a, c = talk.member("a", "i"), talk.member("c")
     talk.joins(c, 1, {})
     talk.joins(a, 2, foo(0, 1))
@@ -270,9 +256,8 @@ def test_E_18_allows_an_instance_id_to_be_held_by_a_process_that_died_before_its
 
 
 @pytest.mark.parametrize("tasks", [(), (0,), (0, 1)])
-def test_E_18_allows_a_full_streams_group_to_refuse_a_member_that_joins_again(tasks: tuple[int, ...]) -> None:
+def test_E_18_allows_a_full_streams_group_to_refuse_a_member_that_joins_again(talk: Streams, tasks: tuple[int, ...]) -> None:
     """Up to 4.3 the limit counts before it is asked who joins."""
-    talk = Streams()
     a = talk.member("a")
     talk.enters(a, 2, tasks)
     talk.works(a)
@@ -305,9 +290,8 @@ def test_E_18_fires_if_a_full_group_refuses_a_member_otherwise(how: str) -> None
 
 
 @pytest.mark.parametrize("answer", ["a success", "none yet"])
-def test_E_18_allows_a_fence_while_a_classic_process_joins_under_the_instance_id(answer: str) -> None:
+def test_E_18_allows_a_fence_while_a_classic_process_joins_under_the_instance_id(talk: Epochs, answer: str) -> None:
     """A JoinGroup takes an instance id from its holder at once, whatever protocol the holder uses; its answer may come later."""
-    talk = Epochs()
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     talk.joins(talk.member("other"), 3, {})
@@ -324,8 +308,7 @@ def test_E_18_allows_a_fence_while_a_classic_process_joins_under_the_instance_id
 
 
 @pytest.mark.parametrize("instance_id", [None, "j"])
-def test_E_18_fires_if_the_holder_is_fenced_while_a_classic_process_joins_otherwise(instance_id: str | None) -> None:
-    talk = Epochs()
+def test_E_18_fires_if_the_holder_is_fenced_while_a_classic_process_joins_otherwise(talk: Epochs, instance_id: str | None) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     talk.beats(a)

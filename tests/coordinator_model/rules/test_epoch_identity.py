@@ -19,8 +19,7 @@ def hands_over(talk: Epochs, holder: Client, taker: Client, epoch: int = 2) -> N
     taker.generation = epoch
 
 
-def test_S_01_fires_when_a_member_wants_an_instance_id_back_that_another_took() -> None:
-    talk = Epochs()
+def test_S_01_fires_when_a_member_wants_an_instance_id_back_that_another_took(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b", "i")
     talk.joins(a, 2, foo(0))
     hands_over(talk, a, b)
@@ -35,8 +34,7 @@ def test_S_01_fires_when_a_member_wants_an_instance_id_back_that_another_took() 
     assert talk.rules() == ["S-01"]
 
 
-def test_S_01_fires_when_an_instance_id_goes_to_and_fro() -> None:
-    talk = Epochs()
+def test_S_01_fires_when_an_instance_id_goes_to_and_fro(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b", "i")
     talk.joins(a, 2, foo(0))
     for holder, taker in ((a, b), (b, a), (a, b)):
@@ -47,8 +45,7 @@ def test_S_01_fires_when_an_instance_id_goes_to_and_fro() -> None:
     assert talk.the("S-01").observed.startswith("Instance id i changed hands 4 times within two sessions")
 
 
-def test_S_01_allows_restarts_whose_losers_stay_away() -> None:
-    talk = Epochs()
+def test_S_01_allows_restarts_whose_losers_stay_away(talk: Epochs) -> None:
     holder = talk.member("a0", "i")
     talk.joins(holder, 2, foo(0))
     for number in range(1, 6):
@@ -59,8 +56,7 @@ def test_S_01_allows_restarts_whose_losers_stay_away() -> None:
     assert talk.rules() == []
 
 
-def test_S_01_allows_a_successor_that_asks_before_its_predecessor_has_left() -> None:
-    talk = Epochs()
+def test_S_01_allows_a_successor_that_asks_before_its_predecessor_has_left(talk: Epochs) -> None:
     holder = talk.member("a0", "i")
     talk.joins(holder, 2, foo(0))
     for number in range(1, 6):
@@ -72,8 +68,7 @@ def test_S_01_allows_a_successor_that_asks_before_its_predecessor_has_left() -> 
     assert talk.rules() == []
 
 
-def test_S_01_allows_one_heartbeat_of_the_loser_and_its_leave() -> None:
-    talk = Epochs()
+def test_S_01_allows_one_heartbeat_of_the_loser_and_its_leave(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b", "i")
     talk.joins(a, 2, foo(0))
     hands_over(talk, a, b)
@@ -83,8 +78,7 @@ def test_S_01_allows_one_heartbeat_of_the_loser_and_its_leave() -> None:
     assert talk.rules() == []
 
 
-def test_S_01_allows_the_holder_to_take_its_place_again_after_its_successor_has_gone() -> None:
-    talk = Epochs()
+def test_S_01_allows_the_holder_to_take_its_place_again_after_its_successor_has_gone(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b", "i")
     talk.joins(a, 2, foo(0))
     hands_over(talk, a, b)
@@ -104,8 +98,7 @@ def fenced(talk: Epochs) -> tuple[Client, Client]:
     return a, b
 
 
-def test_S_02_fires_when_a_fenced_member_goes_on() -> None:
-    talk = Epochs()
+def test_S_02_fires_when_a_fenced_member_goes_on(talk: Epochs) -> None:
     a, b = fenced(talk)
     for _ in range(3):
         talk.refused(a, 82, epoch=2)
@@ -119,8 +112,7 @@ def test_S_02_fires_when_a_fenced_member_goes_on() -> None:
     assert talk.rules() == ["S-02"]
 
 
-def test_S_02_allows_a_burst_and_one_more_heartbeat() -> None:
-    talk = Epochs()
+def test_S_02_allows_a_burst_and_one_more_heartbeat(talk: Epochs) -> None:
     a, _ = fenced(talk)
     for _ in range(3):
         talk.refused(a, 82, epoch=2)
@@ -173,8 +165,7 @@ def test_M_09_allows_members_that_leave_and_ten_that_do_not(*, leaves: bool, mem
 
 
 @pytest.mark.parametrize("instance_id", [None, "i"])
-def test_T_05_fires_when_a_member_leaves_late_and_joins_again(instance_id: str | None) -> None:
-    talk = Epochs()
+def test_T_05_fires_when_a_member_leaves_late_and_joins_again(talk: Epochs, instance_id: str | None) -> None:
     a = talk.member("a", instance_id)
     talk.joins(a, 2, foo(0))
     talk.live([a], RT_MS // 1_000 + 5)
@@ -189,8 +180,7 @@ def test_T_05_fires_when_a_member_leaves_late_and_joins_again(instance_id: str |
     assert talk.rules() == ["T-05"]
 
 
-def test_T_05_allows_a_member_that_leaves_before_its_poll_interval_is_over() -> None:
-    talk = Epochs()
+def test_T_05_allows_a_member_that_leaves_before_its_poll_interval_is_over(talk: Epochs) -> None:
     a = alone(talk)
     talk.live([a], RT_MS // 1_000 - 5)
     talk.leaves(a)
@@ -199,8 +189,7 @@ def test_T_05_allows_a_member_that_leaves_before_its_poll_interval_is_over() -> 
     assert talk.rules() == []
 
 
-def test_T_05_leaves_a_member_alone_that_had_lost_its_coordinator() -> None:
-    talk = Epochs()
+def test_T_05_leaves_a_member_alone_that_had_lost_its_coordinator(talk: Epochs) -> None:
     a = alone(talk)
     talk.live([a], RT_MS // 1_000 - 15)
     talk.close(a)
@@ -212,8 +201,7 @@ def test_T_05_leaves_a_member_alone_that_had_lost_its_coordinator() -> None:
     assert talk.rules() == []
 
 
-def test_T_05_is_no_matter_of_another_process() -> None:
-    talk = Epochs()
+def test_T_05_is_no_matter_of_another_process(talk: Epochs) -> None:
     a = alone(talk)
     talk.live([a], RT_MS // 1_000 + 5)
     talk.leaves(a)
@@ -236,8 +224,7 @@ def stands_still(talk: Epochs, classic: list[Client], times: int, *, beside: Cli
         talk.wait(3_000)
 
 
-def test_R_08_warns_of_a_classic_member_of_a_mixed_group_that_does_not_rejoin() -> None:
-    talk = Epochs()
+def test_R_08_warns_of_a_classic_member_of_a_mixed_group_that_does_not_rejoin(talk: Epochs) -> None:
     classic, new = upgrade(talk)
     slow = classic[0]
     stands_still(talk, classic, 6, beside=new)
@@ -250,8 +237,7 @@ def test_R_08_warns_of_a_classic_member_of_a_mixed_group_that_does_not_rejoin() 
     assert talk.rules() == ["P-12", "R-08"]
 
 
-def test_R_08_fires_when_the_coordinator_keeps_a_classic_member_beyond_its_rebalance_timeout() -> None:
-    talk = Epochs()
+def test_R_08_fires_when_the_coordinator_keeps_a_classic_member_beyond_its_rebalance_timeout(talk: Epochs) -> None:
     classic, new = upgrade(talk)
     stands_still(talk, classic, 25, beside=new)
     finding = talk.the("R-08")
@@ -259,18 +245,16 @@ def test_R_08_fires_when_the_coordinator_keeps_a_classic_member_beyond_its_rebal
     assert "the coordinator should have removed it at" in finding.summary
 
 
-def test_R_08_allows_the_coordinator_to_have_loaded_the_group_again_unseen() -> None:
+def test_R_08_allows_the_coordinator_to_have_loaded_the_group_again_unseen(talk: Epochs) -> None:
     """Twice, each time between two heartbeats; the member's time begins anew then."""
-    talk = Epochs()
     classic, new = upgrade(talk)
     stands_still(talk, classic, 20, beside=new)
     assert talk.the("R-08").severity is Severity.WARNING
     assert "its rebalance timeout ended at" in talk.the("R-08").summary
 
 
-def test_R_08_stays_a_warning_where_the_last_member_of_the_newer_protocol_left() -> None:
+def test_R_08_stays_a_warning_where_the_last_member_of_the_newer_protocol_left(talk: Epochs) -> None:
     """The coordinator made it a classic group then, and waits on for a static member that does not rejoin."""
-    talk = Epochs()
     classic, new = upgrade(talk)
     talk.leaves(new)
     stands_still(talk, classic, 25, beside=None)
@@ -279,8 +263,7 @@ def test_R_08_stays_a_warning_where_the_last_member_of_the_newer_protocol_left()
     assert "its rebalance timeout ended at" in finding.summary
 
 
-def test_R_08_allows_half_the_rebalance_timeout_and_a_JoinGroup_under_way() -> None:
-    talk = Epochs()
+def test_R_08_allows_half_the_rebalance_timeout_and_a_JoinGroup_under_way(talk: Epochs) -> None:
     classic, new = upgrade(talk)
     stands_still(talk, classic, 4, beside=new)
     joining = classic[0].reconnected()
@@ -292,8 +275,7 @@ def test_R_08_allows_half_the_rebalance_timeout_and_a_JoinGroup_under_way() -> N
 # ---------------------------------------------------------------------------------------------------- O-02
 
 
-def test_O_02_fires_when_a_commit_of_a_member_that_left_is_accepted() -> None:
-    talk = Epochs()
+def test_O_02_fires_when_a_commit_of_a_member_that_left_is_accepted(talk: Epochs) -> None:
     a, b = alone(talk), talk.member("b")
     talk.joins(b, 3, {})
     talk.leaves(a)
@@ -307,8 +289,7 @@ def test_O_02_fires_when_a_commit_of_a_member_that_left_is_accepted() -> None:
     assert talk.rules() == ["O-02"]
 
 
-def test_O_02_fires_when_a_commit_of_a_member_that_was_removed_is_accepted() -> None:
-    talk = Epochs()
+def test_O_02_fires_when_a_commit_of_a_member_that_was_removed_is_accepted(talk: Epochs) -> None:
     a = alone(talk)
     talk.refused(a, 25)
     talk.commits(a, epoch=2)
@@ -316,8 +297,7 @@ def test_O_02_fires_when_a_commit_of_a_member_that_was_removed_is_accepted() -> 
     assert "was told that it is no member" in talk.the("O-02").summary
 
 
-def test_O_02_allows_the_last_commit_of_a_member_and_that_of_an_operator() -> None:
-    talk = Epochs()
+def test_O_02_allows_the_last_commit_of_a_member_and_that_of_an_operator(talk: Epochs) -> None:
     a = alone(talk)
     talk.commits(a)
     talk.leaves(a)
@@ -326,8 +306,7 @@ def test_O_02_allows_the_last_commit_of_a_member_and_that_of_an_operator() -> No
     assert talk.rules() == []
 
 
-def test_O_02_leaves_a_commit_alone_while_a_join_is_under_way() -> None:
-    talk = Epochs()
+def test_O_02_leaves_a_commit_alone_while_a_join_is_under_way(talk: Epochs) -> None:
     a = alone(talk)
     talk.leaves(a)
     asked = talk.ask_beat(a, 0, **talk.join_fields())
@@ -337,8 +316,7 @@ def test_O_02_leaves_a_commit_alone_while_a_join_is_under_way() -> None:
     assert talk.rules() == []
 
 
-def test_a_snapshot_keeps_who_took_an_instance_id_and_what_was_left_behind() -> None:
-    talk = Epochs()
+def test_a_snapshot_keeps_who_took_an_instance_id_and_what_was_left_behind(talk: Epochs) -> None:
     a, _ = fenced(talk)
     talk.refused(a, 82, epoch=2)
     group, _ = talk.model.groups.opened(("c1", "g"))

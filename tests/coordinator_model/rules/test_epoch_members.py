@@ -31,8 +31,7 @@ def claims(talk: Epochs, held_s: int) -> tuple[Client, Client]:
     return a, b
 
 
-def test_E_06_fires_when_an_instance_id_stays_refused() -> None:
-    talk = Epochs()
+def test_E_06_fires_when_an_instance_id_stays_refused(talk: Epochs) -> None:
     a, b = claims(talk, 90)
     talk.settle()
     finding = talk.the("E-06")
@@ -47,23 +46,20 @@ def test_E_06_fires_when_an_instance_id_stays_refused() -> None:
 
 
 @pytest.mark.parametrize(("held_s", "severity"), [(15, Severity.WARNING), (66, Severity.WARNING), (75, Severity.ERROR)])
-def test_E_06_warns_when_both_live_and_is_an_error_after_the_longest_session(held_s: int, severity: Severity) -> None:
-    talk = Epochs()
+def test_E_06_warns_when_both_live_and_is_an_error_after_the_longest_session(talk: Epochs, held_s: int, severity: Severity) -> None:
     claims(talk, held_s)
     talk.settle()
     assert talk.the("E-06").severity is severity
     assert talk.rules() == ["E-06"]
 
 
-def test_E_06_waits_until_it_is_sure_that_both_live() -> None:
-    talk = Epochs()
+def test_E_06_waits_until_it_is_sure_that_both_live(talk: Epochs) -> None:
     claims(talk, 12)
     talk.settle()
     assert talk.rules() == []
 
 
-def test_E_06_needs_a_holder_that_lives_on() -> None:
-    talk = Epochs()
+def test_E_06_needs_a_holder_that_lives_on(talk: Epochs) -> None:
     a, b = claims(talk, 9)
     for _ in range(11):
         talk.refused_join(b, 111)
@@ -75,8 +71,7 @@ def test_E_06_needs_a_holder_that_lives_on() -> None:
 # ---------------------------------------------------------------------------------------------------- E-09
 
 
-def test_E_09_fires_after_three_intervals_without_a_heartbeat() -> None:
-    talk = Epochs()
+def test_E_09_fires_after_three_intervals_without_a_heartbeat(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.wait(3 * INTERVAL_MS + 1_000)
@@ -88,8 +83,7 @@ def test_E_09_fires_after_three_intervals_without_a_heartbeat() -> None:
     assert talk.rules() == ["E-09"]
 
 
-def test_E_09_allows_three_intervals_and_a_slow_answer() -> None:
-    talk = Epochs()
+def test_E_09_allows_three_intervals_and_a_slow_answer(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.wait(3 * INTERVAL_MS - 1_000)
@@ -102,8 +96,7 @@ def test_E_09_allows_three_intervals_and_a_slow_answer() -> None:
     assert talk.rules() == ["T-06"]
 
 
-def test_E_09_leaves_a_client_alone_that_lost_its_connection() -> None:
-    talk = Epochs()
+def test_E_09_leaves_a_client_alone_that_lost_its_connection(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.close(a)
@@ -113,8 +106,7 @@ def test_E_09_leaves_a_client_alone_that_lost_its_connection() -> None:
     assert talk.rules() == []
 
 
-def test_E_09_takes_no_account_of_a_time_without_capture() -> None:
-    talk = Epochs()
+def test_E_09_takes_no_account_of_a_time_without_capture(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.now_us += 20_000_000
@@ -127,8 +119,7 @@ def test_E_09_takes_no_account_of_a_time_without_capture() -> None:
 # ---------------------------------------------------------------------------------------------------- E-10
 
 
-def test_E_10_fires_with_the_brokers_reason_when_a_group_cannot_be_migrated() -> None:
-    talk = Epochs()
+def test_E_10_fires_with_the_brokers_reason_when_a_group_cannot_be_migrated(talk: Epochs) -> None:
     settled(talk)
     talk.refused_join(talk.member("new"), 69, text="Group g uses custom assignors")
     finding = talk.the("E-10")
@@ -137,8 +128,7 @@ def test_E_10_fires_with_the_brokers_reason_when_a_group_cannot_be_migrated() ->
     assert talk.group_json()["group_type"] == "classic"
 
 
-def test_E_10_fires_at_the_third_heartbeat_that_is_refused_so() -> None:
-    talk = Epochs()
+def test_E_10_fires_at_the_third_heartbeat_that_is_refused_so(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(2):
         talk.refused(a, 35)
@@ -150,8 +140,7 @@ def test_E_10_fires_at_the_third_heartbeat_that_is_refused_so() -> None:
     assert talk.the("E-10").status is Status.RESOLVED
 
 
-def test_E_10_counts_the_heartbeats_that_a_group_refuses_which_is_classic_again() -> None:
-    talk = Epochs()
+def test_E_10_counts_the_heartbeats_that_a_group_refuses_which_is_classic_again(talk: Epochs) -> None:
     settled(talk)
     left_behind = talk.member("old")
     left_behind.generation = 5
@@ -166,17 +155,15 @@ def test_E_10_counts_the_heartbeats_that_a_group_refuses_which_is_classic_again(
     assert (talk.the("E-10").group_type, talk.the("E-10").member_id) == ("classic", left_behind.member_id)
 
 
-def test_E_10_allows_one_refusal_after_a_downgrade() -> None:
-    talk = Epochs()
+def test_E_10_allows_one_refusal_after_a_downgrade(talk: Epochs) -> None:
     a = alone(talk)
     talk.refused(a, 69)
     talk.settle()
     assert talk.rules() == []
 
 
-def test_E_10_allows_a_client_to_find_the_protocol_switched_off() -> None:
+def test_E_10_allows_a_client_to_find_the_protocol_switched_off(talk: Epochs) -> None:
     """franz-go then falls back to the classic one."""
-    talk = Epochs()
     settled(talk)
     talk.refused_join(talk.member("new"), 35)
     talk.settle()
@@ -218,8 +205,7 @@ def test_O_01_does_not_blame_a_healthy_member_whose_commits_the_broker_refuses()
     assert talk.rules() == ["E-20"]
 
 
-def test_E_11_ignores_a_burst_and_one_refusal_for_each_epoch() -> None:
-    talk = Epochs()
+def test_E_11_ignores_a_burst_and_one_refusal_for_each_epoch(talk: Epochs) -> None:
     a = alone(talk, 4)
     for _ in range(12):
         talk.commits(a, 113, epoch=3)
@@ -235,9 +221,8 @@ def test_E_11_ignores_a_burst_and_one_refusal_for_each_epoch() -> None:
 # ---------------------------------------------------------------------------------------------------- E-19
 
 
-def test_E_19_fires_when_a_static_leave_lacks_its_instance_id() -> None:
+def test_E_19_fires_when_a_static_leave_lacks_its_instance_id(talk: Epochs) -> None:
     """franz-go leaves so."""
-    talk = Epochs()
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     a.instance_id = None
@@ -250,8 +235,7 @@ def test_E_19_fires_when_a_static_leave_lacks_its_instance_id() -> None:
     assert talk.rules() == ["E-19"]
 
 
-def test_E_19_allows_a_proper_leave() -> None:
-    talk = Epochs()
+def test_E_19_allows_a_proper_leave(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     talk.leaves(a, -2)
@@ -259,8 +243,7 @@ def test_E_19_allows_a_proper_leave() -> None:
     assert talk.rules() == []
 
 
-def test_E_19_is_no_matter_of_a_dynamic_member() -> None:
-    talk = Epochs()
+def test_E_19_is_no_matter_of_a_dynamic_member(talk: Epochs) -> None:
     a = alone(talk)
     talk.refused(a, 42, epoch=-2)
     talk.settle()
@@ -271,8 +254,7 @@ def test_E_19_is_no_matter_of_a_dynamic_member() -> None:
 
 
 @pytest.mark.parametrize("epoch", [11, 6])
-def test_E_20_fires_when_a_commit_is_accepted_outside_the_members_epochs(epoch: int) -> None:
-    talk = Epochs()
+def test_E_20_fires_when_a_commit_is_accepted_outside_the_members_epochs(talk: Epochs, epoch: int) -> None:
     talk.joins(talk.member("z"), 6, {})
     a = talk.member("a")
     talk.joins(a, 7, foo(0))
@@ -285,8 +267,7 @@ def test_E_20_fires_when_a_commit_is_accepted_outside_the_members_epochs(epoch: 
     assert talk.the("E-20").status is Status.RESOLVED
 
 
-def test_E_20_fires_when_the_exact_epoch_is_refused() -> None:
-    talk = Epochs()
+def test_E_20_fires_when_the_exact_epoch_is_refused(talk: Epochs) -> None:
     a = alone(talk, 7)
     talk.beats(a)
     talk.commits(a, 113)
@@ -296,8 +277,7 @@ def test_E_20_fires_when_the_exact_epoch_is_refused() -> None:
 
 
 @pytest.mark.parametrize("epoch", [10, 7])
-def test_E_20_allows_the_epochs_since_the_partition_was_assigned(epoch: int) -> None:
-    talk = Epochs()
+def test_E_20_allows_the_epochs_since_the_partition_was_assigned(talk: Epochs, epoch: int) -> None:
     a = alone(talk, 7)
     talk.beats(a, 10)
     talk.commits(a, epoch=epoch)
@@ -318,10 +298,9 @@ def grows(talk: Epochs) -> Client:
 @pytest.mark.parametrize("version", [9, 10])
 @pytest.mark.parametrize(("number", "epoch"), [(2, 9), (5, 10)])
 def test_E_20_fires_when_a_commit_is_accepted_at_an_epoch_at_which_the_partition_was_not_the_members(
-    number: int, epoch: int, version: int
+    talk: Epochs, number: int, epoch: int, version: int
 ) -> None:
     """It was assigned later, or never."""
-    talk = Epochs()
     talk.commits(grows(talk), epoch=epoch, number=number, version=version)
     talk.settle()
     assert talk.rules() == ["E-20"]
@@ -329,8 +308,7 @@ def test_E_20_fires_when_a_commit_is_accepted_at_an_epoch_at_which_the_partition
 
 
 @pytest.mark.parametrize("version", [9, 10])
-def test_E_20_allows_older_epochs_at_which_the_partition_was_assigned_already(version: int) -> None:
-    talk = Epochs()
+def test_E_20_allows_older_epochs_at_which_the_partition_was_assigned_already(talk: Epochs, version: int) -> None:
     a = grows(talk)
     for number, epoch in ((0, 7), (1, 9), (2, 10), (2, 11), (5, 11)):
         talk.commits(a, epoch=epoch, number=number, version=version)
@@ -339,8 +317,7 @@ def test_E_20_allows_older_epochs_at_which_the_partition_was_assigned_already(ve
     assert talk.rules() == []
 
 
-def test_E_20_allows_an_older_epoch_for_a_partition_that_was_taken_away_and_came_back() -> None:
-    talk = Epochs()
+def test_E_20_allows_an_older_epoch_for_a_partition_that_was_taken_away_and_came_back(talk: Epochs) -> None:
     a = grows(talk)
     talk.beats(a, 11, foo(0, 2))
     talk.beats(a, 12, owned=foo(0, 2))
@@ -350,8 +327,7 @@ def test_E_20_allows_an_older_epoch_for_a_partition_that_was_taken_away_and_came
     assert talk.rules() == []
 
 
-def test_E_20_allows_an_older_epoch_where_the_topics_name_is_not_known() -> None:
-    talk = Epochs()
+def test_E_20_allows_an_older_epoch_where_the_topics_name_is_not_known(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 7, foo(0), "foo", "bar")
     talk.beats(a, 10, foo(0, 1))
@@ -360,8 +336,7 @@ def test_E_20_allows_an_older_epoch_where_the_topics_name_is_not_known() -> None
     assert talk.rules() == []
 
 
-def test_E_20_allows_an_older_epoch_for_what_another_coordinator_assigned() -> None:
-    talk = Epochs()
+def test_E_20_allows_an_older_epoch_for_what_another_coordinator_assigned(talk: Epochs) -> None:
     a = grows(talk).reconnected("2")
     talk.beats(a)
     talk.commits(a, epoch=9, number=2)
@@ -370,9 +345,8 @@ def test_E_20_allows_an_older_epoch_for_what_another_coordinator_assigned() -> N
 
 
 @pytest.mark.parametrize("refused", [False, True])
-def test_E_20_leaves_a_coordinator_alone_that_has_not_answered_a_heartbeat_yet(*, refused: bool) -> None:
+def test_E_20_leaves_a_coordinator_alone_that_has_not_answered_a_heartbeat_yet(talk: Epochs, *, refused: bool) -> None:
     """What the coordinator before it wrote last may be lost."""
-    talk = Epochs()
     a = grows(talk)
     if refused:
         talk.refused(a, 16)
@@ -384,8 +358,7 @@ def test_E_20_leaves_a_coordinator_alone_that_has_not_answered_a_heartbeat_yet(*
     assert "E-20" not in talk.rules()
 
 
-def test_a_snapshot_keeps_since_when_partitions_are_assigned_and_can_be_taken_after_their_member_left() -> None:
-    talk = Epochs()
+def test_a_snapshot_keeps_since_when_partitions_are_assigned_and_can_be_taken_after_their_member_left(talk: Epochs) -> None:
     a = grows(talk)
     talk.model = Coordinator.restore(talk.model.snapshot())
     talk.commits(a, epoch=9, number=2)
@@ -395,8 +368,7 @@ def test_a_snapshot_keeps_since_when_partitions_are_assigned_and_can_be_taken_af
     Coordinator.restore(talk.model.snapshot())
 
 
-def test_E_20_leaves_a_commit_alone_while_a_heartbeat_is_under_way() -> None:
-    talk = Epochs()
+def test_E_20_leaves_a_commit_alone_while_a_heartbeat_is_under_way(talk: Epochs) -> None:
     a = alone(talk, 7)
     asked = talk.ask_beat(a)
     other = a.reconnected()
@@ -410,8 +382,7 @@ def test_E_20_leaves_a_commit_alone_while_a_heartbeat_is_under_way() -> None:
 # ---------------------------------------------------------------------------------------------------- E-21, E-22, P-12
 
 
-def test_P_12_notes_that_a_group_was_converted() -> None:
-    talk = Epochs()
+def test_P_12_notes_that_a_group_was_converted(talk: Epochs) -> None:
     upgrade(talk)
     finding = talk.the("P-12")
     assert (finding.severity, finding.blame, finding.group_type) == (Severity.INFO, Blame.OPERATOR, "consumer")
@@ -421,15 +392,13 @@ def test_P_12_notes_that_a_group_was_converted() -> None:
     assert talk.the("P-12").status is Status.RESOLVED
 
 
-def test_P_12_is_no_matter_of_a_group_that_began_as_a_consumer_group() -> None:
-    talk = Epochs()
+def test_P_12_is_no_matter_of_a_group_that_began_as_a_consumer_group(talk: Epochs) -> None:
     alone(talk)
     talk.settle()
     assert talk.rules() == []
 
 
-def test_E_21_fires_at_the_third_conversion_within_an_hour() -> None:
-    talk = Epochs()
+def test_E_21_fires_at_the_third_conversion_within_an_hour(talk: Epochs) -> None:
     back_and_forth(talk, 3)
     finding = talk.the("E-21")
     assert (finding.severity, finding.blame) == (Severity.WARNING, Blame.OPERATOR)
@@ -437,8 +406,7 @@ def test_E_21_fires_at_the_third_conversion_within_an_hour() -> None:
     assert talk.the("E-21").status is Status.RESOLVED
 
 
-def test_E_21_allows_an_upgrade_that_is_taken_back() -> None:
-    talk = Epochs()
+def test_E_21_allows_an_upgrade_that_is_taken_back(talk: Epochs) -> None:
     back_and_forth(talk, 2)
     talk.settle()
     assert "E-21" not in talk.rules()
@@ -462,8 +430,7 @@ def test_E_22_warns_when_a_group_stays_mixed_for_a_day() -> None:
     assert talk.the("E-22").status is Status.RESOLVED
 
 
-def test_E_22_waits_for_a_day() -> None:
-    talk = Epochs()
+def test_E_22_waits_for_a_day(talk: Epochs) -> None:
     classic, new = upgrade(talk)
     for _ in range(30):
         for one in classic:
@@ -476,8 +443,7 @@ def test_E_22_waits_for_a_day() -> None:
 # ---------------------------------------------------------------------------------------------------- M-08, P-07, R-17, T-04
 
 
-def test_M_08_fires_on_a_heartbeat_answered_for_another_member() -> None:
-    talk = Epochs()
+def test_M_08_fires_on_a_heartbeat_answered_for_another_member(talk: Epochs) -> None:
     a = alone(talk)
     talk.wait(20)
     talk.call(a, talk.beat_request(a), talk.given(a, 2, member_id="z"))
@@ -485,16 +451,14 @@ def test_M_08_fires_on_a_heartbeat_answered_for_another_member() -> None:
 
 
 @pytest.mark.parametrize("error", [22, 27, 79, 113])
-def test_P_07_fires_on_an_error_that_no_heartbeat_of_a_member_with_epochs_gets(error: int) -> None:
-    talk = Epochs()
+def test_P_07_fires_on_an_error_that_no_heartbeat_of_a_member_with_epochs_gets(talk: Epochs, error: int) -> None:
     a = alone(talk)
     talk.refused(a, error)
     assert talk.rules() == ["P-07"]
 
 
 @pytest.mark.parametrize("error", [-1, 14, 15, 16, 29, 30, 35, 69, 81, 111])
-def test_P_07_allows_every_error_of_the_table(error: int) -> None:
-    talk = Epochs()
+def test_P_07_allows_every_error_of_the_table(talk: Epochs, error: int) -> None:
     alone(talk)
     talk.refused_join(talk.member("b", "i"), error)
     talk.settle()
@@ -505,8 +469,7 @@ WITH_REASON = {42: {"rebalance_timeout_ms": -1}, 112: {"server_assignor": "own"}
 
 
 @pytest.mark.parametrize("error", WITH_REASON)
-def test_P_07_allows_an_error_for_which_the_request_has_the_reason(error: int) -> None:
-    talk = Epochs()
+def test_P_07_allows_an_error_for_which_the_request_has_the_reason(talk: Epochs, error: int) -> None:
     alone(talk)
     talk.refused(talk.member("b"), error, epoch=0, **{**talk.join_fields(), **WITH_REASON[error]})
     talk.settle()
@@ -514,8 +477,7 @@ def test_P_07_allows_an_error_for_which_the_request_has_the_reason(error: int) -
 
 
 @pytest.mark.parametrize("error", [25, 42, 82, 112, 128])
-def test_P_07_fires_on_an_error_that_no_coordinator_gives_to_such_a_join(error: int) -> None:
-    talk = Epochs()
+def test_P_07_fires_on_an_error_that_no_coordinator_gives_to_such_a_join(talk: Epochs, error: int) -> None:
     alone(talk)
     talk.refused_join(talk.member("b", "i"), error)
     talk.settle()
@@ -524,8 +486,7 @@ def test_P_07_fires_on_an_error_that_no_coordinator_gives_to_such_a_join(error: 
 
 
 @pytest.mark.parametrize("error", [42, 112, 128])
-def test_P_07_fires_on_an_error_that_no_coordinator_gives_to_a_keep_alive(error: int) -> None:
-    talk = Epochs()
+def test_P_07_fires_on_an_error_that_no_coordinator_gives_to_a_keep_alive(talk: Epochs, error: int) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.refused(a, error)
@@ -533,8 +494,7 @@ def test_P_07_fires_on_an_error_that_no_coordinator_gives_to_a_keep_alive(error:
     assert talk.rules() == ["P-07"]
 
 
-def test_R_17_fires_when_a_member_goes_back_and_forth_between_subscriptions() -> None:
-    talk = Epochs()
+def test_R_17_fires_when_a_member_goes_back_and_forth_between_subscriptions(talk: Epochs) -> None:
     a = alone(talk)
     for epoch in range(3, 8):
         talk.beats(a, epoch, subscribed_topic_names=("foo",) if epoch % 2 == 0 else ("bar", "foo"))
@@ -542,8 +502,7 @@ def test_R_17_fires_when_a_member_goes_back_and_forth_between_subscriptions() ->
     assert talk.rules() == ["R-17"]
 
 
-def test_T_04_notes_a_member_of_a_consumer_group_that_falls_silent() -> None:
-    talk = Epochs()
+def test_T_04_notes_a_member_of_a_consumer_group_that_falls_silent(talk: Epochs) -> None:
     a = alone(talk)
     b = talk.member("b")
     talk.joins(b, 3, {})
@@ -552,8 +511,7 @@ def test_T_04_notes_a_member_of_a_consumer_group_that_falls_silent() -> None:
     assert talk.rules() == ["T-04"]
 
 
-def test_T_04_notes_at_once_what_the_brokers_log_says() -> None:
-    talk = Epochs()
+def test_T_04_notes_at_once_what_the_brokers_log_says(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0))
     talk.joins(b, 3, foo(1))
@@ -566,8 +524,7 @@ def test_T_04_notes_at_once_what_the_brokers_log_says() -> None:
     assert talk.the("T-04").client_id == "b"
 
 
-def test_T_04_leaves_a_client_alone_that_goes_on_under_another_id() -> None:
-    talk = Epochs()
+def test_T_04_leaves_a_client_alone_that_goes_on_under_another_id(talk: Epochs) -> None:
     a = alone(talk)
     talk.close(a)
     b = a.reconnected()
@@ -577,8 +534,7 @@ def test_T_04_leaves_a_client_alone_that_goes_on_under_another_id() -> None:
     assert talk.rules() == []
 
 
-def test_a_snapshot_keeps_all_that_is_known() -> None:
-    talk = Epochs()
+def test_a_snapshot_keeps_all_that_is_known(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b", "i")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
@@ -610,8 +566,7 @@ def stale_read(talk: Epochs, error: int = 113) -> Client:
 
 
 @pytest.mark.parametrize("error", [25, 113])
-def test_O_10_fires_in_a_consumer_group_and_after_a_restore(error: int) -> None:
-    talk = Epochs()
+def test_O_10_fires_in_a_consumer_group_and_after_a_restore(talk: Epochs, error: int) -> None:
     a = stale_read(talk, error)
     talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
     talk.commit_offsets(a, {0: 8, 1: 5_000}, group_instance_id=None)
@@ -621,8 +576,7 @@ def test_O_10_fires_in_a_consumer_group_and_after_a_restore(error: int) -> None:
     assert finding.summary.endswith("It moves t-1 from 40 to 5000.")
 
 
-def test_O_10_ignores_a_read_of_a_consumer_group_that_was_repeated_at_the_new_epoch() -> None:
-    talk = Epochs()
+def test_O_10_ignores_a_read_of_a_consumer_group_that_was_repeated_at_the_new_epoch(talk: Epochs) -> None:
     a = stale_read(talk)
     talk.beats(a, 2, owned=foo(0, 1))
     talk.fetch_offsets(a, {1: 40})
@@ -631,8 +585,7 @@ def test_O_10_ignores_a_read_of_a_consumer_group_that_was_repeated_at_the_new_ep
     assert talk.rules() == []
 
 
-def test_O_10_misses_no_offset_of_a_commit_of_a_consumer_group_that_should_have_been_refused() -> None:
-    talk = Epochs()
+def test_O_10_misses_no_offset_of_a_commit_of_a_consumer_group_that_should_have_been_refused(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 1, foo(0, 1))
     talk.beats(a, owned=foo(0, 1))
@@ -645,8 +598,7 @@ def test_O_10_misses_no_offset_of_a_commit_of_a_consumer_group_that_should_have_
     assert talk.rules() == ["E-20"]
 
 
-def test_O_10_needs_a_read_without_a_gap_in_a_consumer_group() -> None:
-    talk = Epochs()
+def test_O_10_needs_a_read_without_a_gap_in_a_consumer_group(talk: Epochs) -> None:
     a = stale_read(talk)
     talk.gap()
     talk.commit_offsets(a, {1: 5_000}, group_instance_id=None)

@@ -48,9 +48,8 @@ TOLD: list[tuple[Callable[[Epochs], Client], dict[str, tuple[int, ...]], dict[st
 
 @pytest.mark.parametrize(("told", "keeps", "given_up"), TOLD)
 def test_A_12_allows_a_release_answered_at_the_same_epoch_without_an_assignment(
-    told: Callable[[Epochs], Client], keeps: dict[str, tuple[int, ...]], given_up: dict[str, tuple[int, ...]]
+    talk: Epochs, told: Callable[[Epochs], Client], keeps: dict[str, tuple[int, ...]], given_up: dict[str, tuple[int, ...]]
 ) -> None:
-    talk = Epochs()
     a = told(talk)
     talk.beats(a, owned=keeps)
     b = talk.member("b")
@@ -63,9 +62,12 @@ def test_A_12_allows_a_release_answered_at_the_same_epoch_without_an_assignment(
 @pytest.mark.parametrize(("told", "keeps", "given_up"), TOLD)
 @pytest.mark.parametrize("how", ["still listed", "not listed at all"])
 def test_A_12_fires_if_such_an_answer_acknowledges_nothing(
-    told: Callable[[Epochs], Client], keeps: dict[str, tuple[int, ...]], given_up: dict[str, tuple[int, ...]], how: str
+    talk: Epochs,
+    told: Callable[[Epochs], Client],
+    keeps: dict[str, tuple[int, ...]],
+    given_up: dict[str, tuple[int, ...]],
+    how: str,
 ) -> None:
-    talk = Epochs()
     a = told(talk)
     both = {topic: keeps.get(topic, ()) + given_up.get(topic, ()) for topic in keeps | given_up}
     talk.beats(a, owned=both if how == "still listed" else None)
@@ -78,9 +80,8 @@ def test_A_12_fires_if_such_an_answer_acknowledges_nothing(
 
 @pytest.mark.parametrize(("told", "keeps", "given_up"), TOLD)
 def test_R_14_ends_with_a_release_answered_at_the_same_epoch_without_an_assignment(
-    told: Callable[[Epochs], Client], keeps: dict[str, tuple[int, ...]], given_up: dict[str, tuple[int, ...]]
+    talk: Epochs, told: Callable[[Epochs], Client], keeps: dict[str, tuple[int, ...]], given_up: dict[str, tuple[int, ...]]
 ) -> None:
-    talk = Epochs()
     a = told(talk)
     talk.beats(a, owned=keeps)
     talk.live([a], 200)
@@ -89,9 +90,8 @@ def test_R_14_ends_with_a_release_answered_at_the_same_epoch_without_an_assignme
 
 @pytest.mark.parametrize(("told", "keeps", "given_up"), TOLD)
 def test_R_14_fires_if_such_an_answer_acknowledges_nothing(
-    told: Callable[[Epochs], Client], keeps: dict[str, tuple[int, ...]], given_up: dict[str, tuple[int, ...]]
+    talk: Epochs, told: Callable[[Epochs], Client], keeps: dict[str, tuple[int, ...]], given_up: dict[str, tuple[int, ...]]
 ) -> None:
-    talk = Epochs()
     a = told(talk)
     both = {topic: keeps.get(topic, ()) + given_up.get(topic, ()) for topic in keeps | given_up}
     talk.beats(a, owned=both)
@@ -100,8 +100,9 @@ def test_R_14_fires_if_such_an_answer_acknowledges_nothing(
 
 
 @pytest.mark.parametrize(("owned", "found"), [((0, 1), []), ((0, 1, 2), ["A-12"]), (None, ["A-12"])])
-def test_A_12_allows_tasks_released_at_the_same_epoch_without_a_list(owned: tuple[int, ...] | None, found: list[str]) -> None:
-    talk = Streams()
+def test_A_12_allows_tasks_released_at_the_same_epoch_without_a_list(
+    talk: Streams, owned: tuple[int, ...] | None, found: list[str]
+) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0, 1, 2))
     talk.enters(b, 3)
@@ -118,9 +119,8 @@ def test_A_12_allows_tasks_released_at_the_same_epoch_without_a_list(owned: tupl
 
 @pytest.mark.parametrize("order", ["as given", "in reverse"])
 @pytest.mark.parametrize("told_by", ["heartbeat", "full request", "join"])
-def test_A_12_takes_no_assignment_for_the_newest_if_two_answers_cross(order: str, told_by: str) -> None:
+def test_A_12_takes_no_assignment_for_the_newest_if_two_answers_cross(talk: Epochs, order: str, told_by: str) -> None:
     """A client that changes its connection has two heartbeats under way; the coordinator told it to give up in the later one."""
-    talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
@@ -143,8 +143,7 @@ def test_A_12_takes_no_assignment_for_the_newest_if_two_answers_cross(order: str
 
 
 @pytest.mark.parametrize("order", ["as given", "in reverse"])
-def test_A_12_allows_a_release_whose_answer_crosses_the_grant(order: str) -> None:
-    talk = Epochs()
+def test_A_12_allows_a_release_whose_answer_crosses_the_grant(talk: Epochs, order: str) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
@@ -160,8 +159,7 @@ def test_A_12_allows_a_release_whose_answer_crosses_the_grant(order: str) -> Non
     assert talk.rules() == []
 
 
-def test_A_12_fires_again_once_an_assignment_is_known_after_two_answers_crossed() -> None:
-    talk = Epochs()
+def test_A_12_fires_again_once_an_assignment_is_known_after_two_answers_crossed(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})

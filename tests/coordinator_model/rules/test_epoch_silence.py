@@ -35,8 +35,7 @@ def of_members(talk: Epochs) -> list[str]:
 
 @pytest.mark.parametrize("error", [14, 15, 16])
 @pytest.mark.parametrize("away_s", [17, 30, 40])
-def test_E_09_leaves_members_alone_that_wait_for_a_coordinator(error: int, away_s: int) -> None:
-    talk = Epochs()
+def test_E_09_leaves_members_alone_that_wait_for_a_coordinator(talk: Epochs, error: int, away_s: int) -> None:
     clients = three(talk)
     for client in clients:
         talk.refused(client, error)
@@ -53,9 +52,8 @@ def test_E_09_leaves_members_alone_that_wait_for_a_coordinator(error: int, away_
 
 
 @pytest.mark.parametrize("away_s", [17, 30, 40])
-def test_E_09_leaves_members_alone_whose_heartbeat_was_never_answered(away_s: int) -> None:
+def test_E_09_leaves_members_alone_whose_heartbeat_was_never_answered(talk: Epochs, away_s: int) -> None:
     """The host is gone: no connection ends, and each client waits for its request to time out."""
-    talk = Epochs()
     clients = three(talk)
     for client in clients:
         talk.ask_beat(client)
@@ -69,8 +67,7 @@ def test_E_09_leaves_members_alone_whose_heartbeat_was_never_answered(away_s: in
 
 
 @pytest.mark.parametrize("error", [14, 15, 16])
-def test_E_09_leaves_a_member_alone_whose_commit_showed_that_the_coordinator_is_gone(error: int) -> None:
-    talk = Epochs()
+def test_E_09_leaves_a_member_alone_whose_commit_showed_that_the_coordinator_is_gone(talk: Epochs, error: int) -> None:
     a = alone(talk)
     talk.live([a], 10)
     talk.commits(a, error)
@@ -82,8 +79,7 @@ def test_E_09_leaves_a_member_alone_whose_commit_showed_that_the_coordinator_is_
 
 
 @pytest.mark.parametrize("before", ["a success", "a failover that is over"])
-def test_E_09_fires_on_a_member_that_pauses_although_it_was_answered(before: str) -> None:
-    talk = Epochs()
+def test_E_09_fires_on_a_member_that_pauses_although_it_was_answered(talk: Epochs, before: str) -> None:
     a, b, c = three(talk)
     if before == "a failover that is over":
         for client in (a, b, c):
@@ -118,8 +114,7 @@ HOW = ("heartbeat", "refused heartbeat", "commit")
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("throttle_s", [12, 20, 35])
-def test_T_07_tells_of_a_throttled_member_what_E_09_does_not(how: str, throttle_s: int) -> None:
-    talk = Epochs()
+def test_T_07_tells_of_a_throttled_member_what_E_09_does_not(talk: Epochs, how: str, throttle_s: int) -> None:
     a = alone(talk)
     talk.live([a], 10)
     throttled(talk, a, how, throttle_s * 1_000)
@@ -136,8 +131,7 @@ def test_T_07_tells_of_a_throttled_member_what_E_09_does_not(how: str, throttle_
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_E_09_fires_on_a_member_that_pauses_beyond_its_throttle_time(how: str) -> None:
-    talk = Epochs()
+def test_E_09_fires_on_a_member_that_pauses_beyond_its_throttle_time(talk: Epochs, how: str) -> None:
     a = alone(talk)
     talk.live([a], 10)
     throttled(talk, a, how, 8_000)
@@ -147,8 +141,7 @@ def test_E_09_fires_on_a_member_that_pauses_beyond_its_throttle_time(how: str) -
     assert of_members(talk) == ["T-07", "E-09"]
 
 
-def test_E_09_takes_the_throttle_time_of_another_client_for_nothing() -> None:
-    talk = Epochs()
+def test_E_09_takes_the_throttle_time_of_another_client_for_nothing(talk: Epochs) -> None:
     a, b, c = three(talk)
     throttled(talk, b, "heartbeat", 4_000)
     talk.live([b, c], 20)
@@ -157,8 +150,7 @@ def test_E_09_takes_the_throttle_time_of_another_client_for_nothing() -> None:
     assert of_members(talk) == ["E-09"]
 
 
-def test_T_07_allows_less_than_a_heartbeat_interval() -> None:
-    talk = Epochs()
+def test_T_07_allows_less_than_a_heartbeat_interval(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(5):
         throttled(talk, a, "heartbeat", 4_900)
@@ -187,8 +179,7 @@ def test_T_07_tells_of_throttled_members_of_all_groups_with_epochs(kind: str) ->
     assert of_members(talk) == ["T-07"]
 
 
-def test_T_04_leaves_a_member_alone_that_is_throttled_for_longer_than_a_session() -> None:
-    talk = Epochs()
+def test_T_04_leaves_a_member_alone_that_is_throttled_for_longer_than_a_session(talk: Epochs) -> None:
     a, b, c = three(talk)
     throttled(talk, a, "heartbeat", 90_000)
     talk.live([b, c], 85)
@@ -199,8 +190,7 @@ def test_T_04_leaves_a_member_alone_that_is_throttled_for_longer_than_a_session(
 
 
 @pytest.mark.parametrize("every_s", [1, 5, 30])
-def test_T_04_leaves_a_member_alone_that_asks_for_its_coordinator_all_the_time(every_s: int) -> None:
-    talk = Epochs()
+def test_T_04_leaves_a_member_alone_that_asks_for_its_coordinator_all_the_time(talk: Epochs, every_s: int) -> None:
     a, b, c = three(talk)
     bootstrap = talk.client("a", "3")
     talk.close(a)
@@ -214,8 +204,7 @@ def test_T_04_leaves_a_member_alone_that_asks_for_its_coordinator_all_the_time(e
 
 
 @pytest.mark.parametrize("who", ["another client", "another host", "long ago"])
-def test_T_04_fires_if_somebody_else_asks_for_the_coordinator(who: str) -> None:
-    talk = Epochs()
+def test_T_04_fires_if_somebody_else_asks_for_the_coordinator(talk: Epochs, who: str) -> None:
     a, b, c = three(talk)
     searcher = talk.client("b" if who == "another client" else "a", "3")
     if who == "another host":
@@ -233,8 +222,7 @@ def test_T_04_fires_if_somebody_else_asks_for_the_coordinator(who: str) -> None:
 
 
 @pytest.mark.parametrize("error", [111, 69, 81])
-def test_T_04_fires_although_the_process_was_started_anew_and_asked_for_the_coordinator(error: int) -> None:
-    talk = Epochs()
+def test_T_04_fires_although_the_process_was_started_anew_and_asked_for_the_coordinator(talk: Epochs, error: int) -> None:
     b, a = talk.member("b"), talk.member("a", "i")
     talk.joins(b, 2, foo(0))
     talk.joins(a, 3, {})
@@ -252,8 +240,7 @@ def test_T_04_fires_although_the_process_was_started_anew_and_asked_for_the_coor
 
 @pytest.mark.parametrize("answer", ["none", "closed", "refused", "crossed"])
 @pytest.mark.parametrize("epoch", [-1, -2])
-def test_T_04_leaves_a_member_alone_whose_leave_was_seen(answer: str, epoch: int) -> None:
-    talk = Epochs()
+def test_T_04_leaves_a_member_alone_whose_leave_was_seen(talk: Epochs, answer: str, epoch: int) -> None:
     b = talk.member("b")
     a = talk.member("a", "i" if epoch == -2 else None)
     talk.joins(b, 2, foo(0))
@@ -273,8 +260,7 @@ def test_T_04_leaves_a_member_alone_whose_leave_was_seen(answer: str, epoch: int
     assert of_members(talk) == []
 
 
-def test_T_04_leaves_a_member_alone_that_a_leave_group_names() -> None:
-    talk = Epochs()
+def test_T_04_leaves_a_member_alone_that_a_leave_group_names(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(b, 2, foo(0))
     talk.joins(a, 3, {})
@@ -286,8 +272,7 @@ def test_T_04_leaves_a_member_alone_that_a_leave_group_names() -> None:
     assert of_members(talk) == []
 
 
-def test_T_04_fires_on_a_member_that_went_on_after_a_leave() -> None:
-    talk = Epochs()
+def test_T_04_fires_on_a_member_that_went_on_after_a_leave(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(b, 2, foo(0))
     talk.joins(a, 3, {})
@@ -302,8 +287,7 @@ def test_T_04_fires_on_a_member_that_went_on_after_a_leave() -> None:
     assert of_members(talk) == ["T-04"]
 
 
-def test_a_snapshot_keeps_who_is_throttled_who_leaves_and_who_asks_for_a_coordinator() -> None:
-    talk = Epochs()
+def test_a_snapshot_keeps_who_is_throttled_who_leaves_and_who_asks_for_a_coordinator(talk: Epochs) -> None:
     a, b, c = three(talk)
     throttled(talk, a, "commit", 20_000)
     talk.ask(b, talk.beat_request(b, -1))
@@ -327,9 +311,8 @@ def group_of(talk: Epochs) -> EpochGroup:
 
 
 @pytest.mark.parametrize("hole", ["no record", "a gap record", "short ones"])
-def test_E_23_and_E_18_learn_no_longer_session_from_a_pause_of_the_capture(hole: str) -> None:
+def test_E_23_and_E_18_learn_no_longer_session_from_a_pause_of_the_capture(talk: Epochs, hole: str) -> None:
     """The member heartbeats all the while: nothing of its session is known from a time that was not captured."""
-    talk = Epochs()
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0, 1))
     talk.beats(a)
@@ -349,8 +332,7 @@ def test_E_23_and_E_18_learn_no_longer_session_from_a_pause_of_the_capture(hole:
     assert [rule for rule in talk.rules() if rule not in {"V-04", "T-04"}] == []
 
 
-def test_a_pause_without_a_hole_is_learned_as_a_longer_session() -> None:
-    talk = Epochs()
+def test_a_pause_without_a_hole_is_learned_as_a_longer_session(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0, 1))
     talk.beats(a)
@@ -359,9 +341,8 @@ def test_a_pause_without_a_hole_is_learned_as_a_longer_session() -> None:
     assert group_of(talk).session_bounds.least_ms >= 55_000
 
 
-def test_an_epoch_that_rose_in_a_hole_is_nobodys_silence() -> None:
+def test_an_epoch_that_rose_in_a_hole_is_nobodys_silence(talk: Epochs) -> None:
     """Member b goes on after the hole, and was called silent because its last heartbeat before it is a session old."""
-    talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))
     talk.joins(b, 3, {})

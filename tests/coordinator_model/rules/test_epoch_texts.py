@@ -45,8 +45,7 @@ def aside_without_an_instance_id_of_its_own(talk: Epochs) -> None:
         (aside_without_an_instance_id_of_its_own, "although that member does not hold instance id i"),
     ],
 )
-def test_E_04_says_what_the_accepted_heartbeat_had_to_be_refused_for(how: object, why: str) -> None:
-    talk = Epochs()
+def test_E_04_says_what_the_accepted_heartbeat_had_to_be_refused_for(talk: Epochs, how: object, why: str) -> None:
     how(talk)  # type: ignore[operator]
     talk.settle()
     summary = talk.the("E-04").summary
@@ -57,8 +56,7 @@ def test_E_04_says_what_the_accepted_heartbeat_had_to_be_refused_for(how: object
 # ----------------------------------------------------------------------------------------------------
 
 
-def test_R_14_advises_about_the_client_while_it_has_time_and_about_the_broker_afterwards() -> None:
-    talk = Epochs()
+def test_R_14_advises_about_the_client_while_it_has_time_and_about_the_broker_afterwards(talk: Epochs) -> None:
     stubborn(talk, 195)
     first, *_, last = [finding for finding in talk.findings if finding.rule == "R-14"]
     assert (first.blame, "rebalance listener" in first.action) == (Blame.CLIENT, True)
@@ -68,14 +66,12 @@ def test_R_14_advises_about_the_client_while_it_has_time_and_about_the_broker_af
 
 
 @pytest.mark.parametrize("seconds", [60, 75, 190])
-def test_R_15_is_silent_about_a_cause_that_R_14_reports(seconds: int) -> None:
-    talk = Epochs()
+def test_R_15_is_silent_about_a_cause_that_R_14_reports(talk: Epochs, seconds: int) -> None:
     stubborn(talk, seconds)
     assert talk.rules() == ["R-14"]
 
 
-def test_R_15_announces_no_time_that_has_passed() -> None:
-    talk = Epochs()
+def test_R_15_announces_no_time_that_has_passed(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(*range(9)))
     talk.joins(b, 3, {})
@@ -116,8 +112,7 @@ def test_R_16_blames_clients_that_join_again_and_again() -> None:
     assert "members that join and leave" in finding.action
 
 
-def test_R_16_blames_the_operator_for_topics_that_come_and_go() -> None:
-    talk = Epochs()
+def test_R_16_blames_the_operator_for_topics_that_come_and_go(talk: Epochs) -> None:
     a = alone(talk)
     for epoch in range(3, 72):
         talk.beats(a, epoch)
@@ -152,8 +147,7 @@ def refused_share(talk: Epochs, client: Client, error: int) -> None:
         ("streams", "streams", 35, "streams.version"),
     ],
 )
-def test_E_10_advises_for_the_cause_that_was_found(held: str, asks: str, error: int, advice: str) -> None:
-    talk = AnyKind()
+def test_E_10_advises_for_the_cause_that_was_found(talk: AnyKind, held: str, asks: str, error: int, advice: str) -> None:
     if held == "classic":
         settled(talk)
     elif held == "consumer":
@@ -176,8 +170,7 @@ def test_E_10_advises_for_the_cause_that_was_found(held: str, asks: str, error: 
     assert (POLICY in action) == (advice == POLICY)
 
 
-def test_E_10_says_that_the_group_is_gone_to_a_member_that_goes_on() -> None:
-    talk = Epochs()
+def test_E_10_says_that_the_group_is_gone_to_a_member_that_goes_on(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(3):
         talk.refused(a, 69)
@@ -190,8 +183,7 @@ def test_E_10_says_that_the_group_is_gone_to_a_member_that_goes_on() -> None:
 # ---------------------------------------------------------------------------------------------------- tasks
 
 
-def test_A_12_names_tasks_as_kafka_streams_does() -> None:
-    talk = Streams()
+def test_A_12_names_tasks_as_kafka_streams_does(talk: Streams) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0, 1, 2))
     talk.enters(b, 3)
@@ -204,8 +196,7 @@ def test_A_12_names_tasks_as_kafka_streams_does() -> None:
     assert finding.observed.startswith("Assigned to b-id before a-id gave it up: tasks 0_1 and 0_2")
 
 
-def test_R_14_names_tasks_as_kafka_streams_does() -> None:
-    talk = Streams()
+def test_R_14_names_tasks_as_kafka_streams_does(talk: Streams) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0, 1, 2))
     talk.enters(b, 3)
@@ -214,8 +205,7 @@ def test_R_14_names_tasks_as_kafka_streams_does() -> None:
     assert "was asked to give up task 0_2 of group g" in talk.the("R-14").summary
 
 
-def test_E_08_counts_tasks_as_tasks() -> None:
-    talk = Streams()
+def test_E_08_counts_tasks_as_tasks(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 2, (0,))
     talk.works(a, owned=tuple(range(9)))
@@ -223,8 +213,7 @@ def test_E_08_counts_tasks_as_tasks() -> None:
     assert "claims 8 tasks (0_1, 0_2, 0_3 …) in group g" in talk.the("E-08").summary
 
 
-def test_A_12_names_partitions_of_consumer_groups_by_topic() -> None:
-    talk = Epochs()
+def test_A_12_names_partitions_of_consumer_groups_by_topic(talk: Epochs) -> None:
     a, b = newcomer(talk)
     talk.beats(b, 3, foo(2))
     talk.beats(a)
@@ -235,8 +224,7 @@ def test_A_12_names_partitions_of_consumer_groups_by_topic() -> None:
 # ---------------------------------------------------------------------------------------------------- E-21
 
 
-def test_E_21_and_P_12_are_opened_once_and_counted_at_each_further_conversion() -> None:
-    talk = Epochs()
+def test_E_21_and_P_12_are_opened_once_and_counted_at_each_further_conversion(talk: Epochs) -> None:
     back_and_forth(talk, 8)
     for rule, times in (("E-21", 6), ("P-12", 8)):
         findings = [finding for finding in talk.findings if finding.rule == rule]
@@ -249,8 +237,7 @@ def test_E_21_and_P_12_are_opened_once_and_counted_at_each_further_conversion() 
     assert talk.the("P-12").status is Status.RESOLVED
 
 
-def test_a_conversion_ends_what_was_found_in_the_group_as_the_type_that_it_was() -> None:
-    talk = Epochs()
+def test_a_conversion_ends_what_was_found_in_the_group_as_the_type_that_it_was(talk: Epochs) -> None:
     stubborn(talk, 35)
     talk.wait(61_000)
     talk.round([talk.client("c")], 9)

@@ -14,8 +14,7 @@ from tests.coordinator_model.epochs import Epochs, foo, shows_release
 
 
 @pytest.mark.parametrize(("asked", "returned"), [(5, 4), (5, 1)])
-def test_E_01_fires_when_an_answer_has_a_lower_epoch_than_its_request(asked: int, returned: int) -> None:
-    talk = Epochs()
+def test_E_01_fires_when_an_answer_has_a_lower_epoch_than_its_request(talk: Epochs, asked: int, returned: int) -> None:
     a = alone(talk, 5)
     talk.beats(a, returned, epoch=asked)
     finding = talk.the("E-01")
@@ -26,16 +25,14 @@ def test_E_01_fires_when_an_answer_has_a_lower_epoch_than_its_request(asked: int
     assert talk.rules() == ["E-01"]
 
 
-def test_E_01_fires_when_an_answer_has_a_lower_epoch_than_one_before() -> None:
-    talk = Epochs()
+def test_E_01_fires_when_an_answer_has_a_lower_epoch_than_one_before(talk: Epochs) -> None:
     a = alone(talk, 2)
     talk.beats(a, 5)
     talk.beats(a, 4, epoch=4, owned=foo(0, 1))
     assert "E-01" in talk.rules()
 
 
-def test_E_01_allows_a_lower_epoch_after_a_join() -> None:
-    talk = Epochs()
+def test_E_01_allows_a_lower_epoch_after_a_join(talk: Epochs) -> None:
     a = alone(talk, 7)
     talk.leaves(a)
     talk.joins(a, 3, foo(0, 1))
@@ -44,16 +41,14 @@ def test_E_01_allows_a_lower_epoch_after_a_join() -> None:
     assert talk.rules() == []
 
 
-def test_E_01_leaves_a_coordinator_that_moved_alone() -> None:
-    talk = Epochs()
+def test_E_01_leaves_a_coordinator_that_moved_alone(talk: Epochs) -> None:
     a = moved(talk, alone(talk, 7))
     talk.beats(a, 6, epoch=6)
     talk.settle()
     assert talk.rules() == []
 
 
-def test_E_01_allows_the_epochs_of_the_two_leaves() -> None:
-    talk = Epochs()
+def test_E_01_allows_the_epochs_of_the_two_leaves(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 4, foo(0))
     talk.leaves(a, -2)
@@ -62,8 +57,7 @@ def test_E_01_allows_the_epochs_of_the_two_leaves() -> None:
 
 
 @pytest.mark.parametrize("goes_on", [[(5, 5)], [(3, 3), (5, 5)], [(3, 5), (3, 5)]])
-def test_E_04_does_not_follow_E_01_whichever_epoch_the_client_goes_on_with(goes_on: list[tuple[int, int]]) -> None:
-    talk = Epochs()
+def test_E_04_does_not_follow_E_01_whichever_epoch_the_client_goes_on_with(talk: Epochs, goes_on: list[tuple[int, int]]) -> None:
     a = alone(talk, 5)
     talk.beats(a, 3)
     for asked, answered in goes_on:
@@ -77,8 +71,7 @@ def test_E_04_does_not_follow_E_01_whichever_epoch_the_client_goes_on_with(goes_
 
 
 @pytest.mark.parametrize("error", [25, 110])
-def test_E_02_fires_when_a_member_goes_on_at_a_fenced_epoch(error: int) -> None:
-    talk = Epochs()
+def test_E_02_fires_when_a_member_goes_on_at_a_fenced_epoch(talk: Epochs, error: int) -> None:
     a = alone(talk)
     for _ in range(3):
         talk.refused(a, error, epoch=9)
@@ -90,8 +83,7 @@ def test_E_02_fires_when_a_member_goes_on_at_a_fenced_epoch(error: int) -> None:
     assert talk.the("E-02").status is Status.RESOLVED
 
 
-def test_E_02_ignores_heartbeats_that_were_under_way() -> None:
-    talk = Epochs()
+def test_E_02_ignores_heartbeats_that_were_under_way(talk: Epochs) -> None:
     a = alone(talk)
     connections = [a, a.reconnected(), a.reconnected(), a.reconnected()]
     asked = [talk.ask_beat(one, 9) for one in connections]
@@ -101,8 +93,7 @@ def test_E_02_ignores_heartbeats_that_were_under_way() -> None:
     assert talk.rules() == []
 
 
-def test_E_02_allows_one_more_heartbeat_and_a_join() -> None:
-    talk = Epochs()
+def test_E_02_allows_one_more_heartbeat_and_a_join(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(3):
         talk.refused(a, 110)
@@ -115,8 +106,7 @@ def test_E_02_allows_one_more_heartbeat_and_a_join() -> None:
 # ---------------------------------------------------------------------------------------------------- E-03
 
 
-def test_E_03_fires_when_the_epoch_that_was_given_last_is_fenced() -> None:
-    talk = Epochs()
+def test_E_03_fires_when_the_epoch_that_was_given_last_is_fenced(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.refused(a, 110)
@@ -130,9 +120,8 @@ def test_E_03_fires_when_the_epoch_that_was_given_last_is_fenced() -> None:
     assert talk.rules() == ["E-03"]
 
 
-def test_E_03_fires_with_less_certainty_after_the_coordinator_moved() -> None:
+def test_E_03_fires_with_less_certainty_after_the_coordinator_moved(talk: Epochs) -> None:
     """A newer broker may have written a state that this one does not know."""
-    talk = Epochs()
     a, b = pair(talk)
     talk.beats(moved(talk, b))
     talk.refused(a.reconnected("2"), 110)
@@ -140,8 +129,7 @@ def test_E_03_fires_with_less_certainty_after_the_coordinator_moved() -> None:
     assert talk.the("E-03").certainty is Certainty.HEURISTIC
 
 
-def test_E_03_needs_to_have_seen_the_answers_of_the_member() -> None:
-    talk = Epochs()
+def test_E_03_needs_to_have_seen_the_answers_of_the_member(talk: Epochs) -> None:
     a = alone(talk)
     talk.ask_beat(a)
     talk.close(a)
@@ -151,8 +139,7 @@ def test_E_03_needs_to_have_seen_the_answers_of_the_member() -> None:
     assert talk.rules() == []
 
 
-def test_E_03_leaves_an_answer_alone_that_another_heartbeat_overlaps() -> None:
-    talk = Epochs()
+def test_E_03_leaves_an_answer_alone_that_another_heartbeat_overlaps(talk: Epochs) -> None:
     a = alone(talk)
     other = talk.ask_beat(a.reconnected())
     talk.refused(a, 110)
@@ -161,8 +148,7 @@ def test_E_03_leaves_an_answer_alone_that_another_heartbeat_overlaps() -> None:
     assert talk.rules() == []
 
 
-def test_E_03_is_no_matter_of_a_static_member_that_is_away() -> None:
-    talk = Epochs()
+def test_E_03_is_no_matter_of_a_static_member_that_is_away(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     talk.leaves(a, -2)
@@ -171,8 +157,7 @@ def test_E_03_is_no_matter_of_a_static_member_that_is_away() -> None:
     assert talk.rules() == []
 
 
-def test_E_03_needs_frames_without_a_gap() -> None:
-    talk = Epochs()
+def test_E_03_needs_frames_without_a_gap(talk: Epochs) -> None:
     a = alone(talk)
     talk.gap()
     talk.refused(a, 110)
@@ -184,8 +169,7 @@ def test_E_03_needs_frames_without_a_gap() -> None:
 
 
 @pytest.mark.parametrize(("epoch", "owned"), [(200, None), (50, None), (50, foo(0)), (99, None), (99, foo(0, 7))])
-def test_E_04_fires_when_a_stale_epoch_is_accepted(epoch: int, owned: dict[str, tuple[int, ...]] | None) -> None:
-    talk = Epochs()
+def test_E_04_fires_when_a_stale_epoch_is_accepted(talk: Epochs, epoch: int, owned: dict[str, tuple[int, ...]] | None) -> None:
     a = alone(talk, 99)
     talk.beats(a, 100)
     talk.beats(a, 200, epoch=epoch, owned=owned)
@@ -196,8 +180,7 @@ def test_E_04_fires_when_a_stale_epoch_is_accepted(epoch: int, owned: dict[str, 
     assert talk.the("E-04").status is Status.RESOLVED
 
 
-def test_E_04_allows_the_epoch_before_with_partitions_that_were_assigned() -> None:
-    talk = Epochs()
+def test_E_04_allows_the_epoch_before_with_partitions_that_were_assigned(talk: Epochs) -> None:
     a = alone(talk, 99)
     talk.beats(a, 100)
     talk.beats(a, 100, epoch=99, owned=foo(0))
@@ -205,8 +188,7 @@ def test_E_04_allows_the_epoch_before_with_partitions_that_were_assigned() -> No
     assert talk.rules() == []
 
 
-def test_E_04_needs_to_know_the_epoch() -> None:
-    talk = Epochs()
+def test_E_04_needs_to_know_the_epoch(talk: Epochs) -> None:
     a = talk.member("a")
     talk.beats(a, 7, epoch=7)
     talk.gap()
@@ -228,16 +210,14 @@ DIRTY = {
 
 
 @pytest.mark.parametrize("change", DIRTY)
-def test_E_05_fires_on_a_join_that_must_be_refused(change: str) -> None:
-    talk = Epochs()
+def test_E_05_fires_on_a_join_that_must_be_refused(talk: Epochs, change: str) -> None:
     a = talk.member("a")
     talk.joins(talk.member("z"), 2, foo(0))
     talk.refused(a, 42, epoch=0, **{**talk.join_fields(), **DIRTY[change]})
     assert talk.rules() == ["E-05"]
 
 
-def test_E_05_and_E_17_fires_when_a_dirty_join_is_accepted() -> None:
-    talk = Epochs()
+def test_E_05_and_E_17_fires_when_a_dirty_join_is_accepted(talk: Epochs) -> None:
     talk.joins(talk.member("z"), 2, foo(0))
     a = talk.member("a")
     talk.joins(a, 3, {}, owned=foo(0))
@@ -253,9 +233,10 @@ def test_E_05_and_E_17_fires_when_a_dirty_join_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("names", "pattern"), [(("foo",), None), (None, "foo.*"), (None, ""), ((), None), ((), ""), (("foo",), ""), ((), "foo.*")]
 )
-def test_E_05_allows_a_clean_join_by_names_by_pattern_and_to_nothing(names: tuple[str, ...] | None, pattern: str | None) -> None:
+def test_E_05_allows_a_clean_join_by_names_by_pattern_and_to_nothing(
+    talk: Epochs, names: tuple[str, ...] | None, pattern: str | None
+) -> None:
     """A member may subscribe to nothing, as long as it says so: only names and pattern both null are refused."""
-    talk = Epochs()
     alone(talk)
     b = talk.member("b")
     talk.joins(b, 2, {}, subscribed_topic_names=names, subscribed_topic_regex=pattern)
@@ -265,8 +246,7 @@ def test_E_05_allows_a_clean_join_by_names_by_pattern_and_to_nothing(names: tupl
 
 
 @pytest.mark.parametrize("pattern", ["absent", "null"])
-def test_E_05_and_E_17_fire_on_a_join_that_says_nothing_of_a_subscription(pattern: str) -> None:
-    talk = Epochs()
+def test_E_05_and_E_17_fire_on_a_join_that_says_nothing_of_a_subscription(talk: Epochs, pattern: str) -> None:
     alone(talk)
     fields = {} if pattern == "absent" else {"subscribed_topic_regex": None}
     talk.joins(talk.member("b"), 3, {}, subscribed_topic_names=None, **fields)
@@ -275,8 +255,7 @@ def test_E_05_and_E_17_fire_on_a_join_that_says_nothing_of_a_subscription(patter
     assert "without a subscription" in talk.the("E-05").summary
 
 
-def test_E_17_fires_on_a_static_leave_without_an_instance_id() -> None:
-    talk = Epochs()
+def test_E_17_fires_on_a_static_leave_without_an_instance_id(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     a.instance_id = None
@@ -284,24 +263,21 @@ def test_E_17_fires_on_a_static_leave_without_an_instance_id() -> None:
     assert talk.rules() == ["E-17"]
 
 
-def test_E_17_fires_on_a_heartbeat_that_says_nothing_but_a_blank_rack() -> None:
-    talk = Epochs()
+def test_E_17_fires_on_a_heartbeat_that_says_nothing_but_a_blank_rack(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a, rack_id="")
     assert talk.rules() == ["E-17"]
     assert talk.the("E-17").summary.endswith("which it must refuse: its rack is blank.")
 
 
-def test_E_17_allows_a_rack_that_has_a_name() -> None:
-    talk = Epochs()
+def test_E_17_allows_a_rack_that_has_a_name(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a, rack_id="r1")
     talk.settle()
     assert talk.rules() == []
 
 
-def test_E_17_allows_the_first_version_to_leave_the_id_to_the_broker() -> None:
-    talk = Epochs()
+def test_E_17_allows_the_first_version_to_leave_the_id_to_the_broker(talk: Epochs) -> None:
     alone(talk)
     b = talk.member("b")
     b.member_id = ""
@@ -312,8 +288,7 @@ def test_E_17_allows_the_first_version_to_leave_the_id_to_the_broker() -> None:
     assert talk.rules() == []
 
 
-def test_E_17_is_not_about_requests_that_were_refused() -> None:
-    talk = Epochs()
+def test_E_17_is_not_about_requests_that_were_refused(talk: Epochs) -> None:
     alone(talk)
     b = talk.member("b")
     b.member_id = ""
@@ -325,8 +300,7 @@ def test_E_17_is_not_about_requests_that_were_refused() -> None:
 # ---------------------------------------------------------------------------------------------------- E-07
 
 
-def test_E_07_fires_at_the_third_join_within_a_minute() -> None:
-    talk = Epochs()
+def test_E_07_fires_at_the_third_join_within_a_minute(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(2):
         talk.joins(a, 2, foo(0, 1))
@@ -341,8 +315,7 @@ def test_E_07_fires_at_the_third_join_within_a_minute() -> None:
 
 
 @pytest.mark.parametrize("between", ["fenced", "left", "slow"])
-def test_E_07_ignores_joins_after_a_refusal_or_a_leave_and_those_far_apart(between: str) -> None:
-    talk = Epochs()
+def test_E_07_ignores_joins_after_a_refusal_or_a_leave_and_those_far_apart(talk: Epochs, between: str) -> None:
     a = alone(talk)
     for _ in range(5):
         if between == "fenced":
@@ -359,8 +332,7 @@ def test_E_07_ignores_joins_after_a_refusal_or_a_leave_and_those_far_apart(betwe
 # ---------------------------------------------------------------------------------------------------- E-08
 
 
-def test_E_08_fires_when_a_member_lists_what_it_never_got() -> None:
-    talk = Epochs()
+def test_E_08_fires_when_a_member_lists_what_it_never_got(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a, owned=foo(0, 1, 5))
     talk.settle()
@@ -371,8 +343,7 @@ def test_E_08_fires_when_a_member_lists_what_it_never_got() -> None:
     assert talk.the("E-08").status is Status.RESOLVED
 
 
-def test_E_08_allows_what_the_member_got_before() -> None:
-    talk = Epochs()
+def test_E_08_allows_what_the_member_got_before(talk: Epochs) -> None:
     a, _ = pair(talk)
     talk.beats(a, owned=foo(0, 1))
     talk.beats(a, owned=foo(0, 1, 2))
@@ -381,9 +352,8 @@ def test_E_08_allows_what_the_member_got_before() -> None:
 
 
 @pytest.mark.parametrize("joins", [False, True])
-def test_E_08_allows_what_an_answer_grants_that_is_captured_late(*, joins: bool) -> None:
+def test_E_08_allows_what_an_answer_grants_that_is_captured_late(talk: Epochs, *, joins: bool) -> None:
     """The member goes on over another connection, which is captured sooner than the one before."""
-    talk = Epochs()
     a = alone(talk)
     fields = talk.join_fields() if joins else {}
     asked = talk.ask_beat(a, 0 if joins else None, **fields)
@@ -393,8 +363,7 @@ def test_E_08_allows_what_an_answer_grants_that_is_captured_late(*, joins: bool)
     assert talk.rules() == []
 
 
-def test_E_08_fires_although_the_member_leaves_at_once() -> None:
-    talk = Epochs()
+def test_E_08_fires_although_the_member_leaves_at_once(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a, owned=foo(0, 1, 5))
     talk.leaves(a)
@@ -402,8 +371,7 @@ def test_E_08_fires_although_the_member_leaves_at_once() -> None:
     assert talk.rules() == ["E-08"]
 
 
-def test_E_08_needs_to_have_seen_the_join() -> None:
-    talk = Epochs()
+def test_E_08_needs_to_have_seen_the_join(talk: Epochs) -> None:
     a = talk.member("a")
     talk.beats(a, 4, foo(0), epoch=4)
     talk.beats(a, owned=foo(0, 1))
@@ -415,8 +383,7 @@ def test_E_08_needs_to_have_seen_the_join() -> None:
 
 
 @pytest.mark.parametrize("by", ["left", "fenced"])
-def test_E_14_fires_when_a_member_is_served_after_its_end(by: str) -> None:
-    talk = Epochs()
+def test_E_14_fires_when_a_member_is_served_after_its_end(talk: Epochs, by: str) -> None:
     a, _ = pair(talk)
     if by == "left":
         talk.leaves(a)
@@ -431,8 +398,7 @@ def test_E_14_fires_when_a_member_is_served_after_its_end(by: str) -> None:
     assert talk.rules() == (["E-14"] if by == "left" else ["E-18", "E-14"])
 
 
-def test_E_14_allows_a_join_in_between() -> None:
-    talk = Epochs()
+def test_E_14_allows_a_join_in_between(talk: Epochs) -> None:
     a, _ = pair(talk)
     talk.leaves(a)
     talk.joins(a, 5, foo(0))
@@ -441,8 +407,7 @@ def test_E_14_allows_a_join_in_between() -> None:
     assert talk.rules() == []
 
 
-def test_E_14_leaves_a_coordinator_that_moved_alone() -> None:
-    talk = Epochs()
+def test_E_14_leaves_a_coordinator_that_moved_alone(talk: Epochs) -> None:
     a, b = pair(talk)
     talk.leaves(a)
     moved(talk, b)
@@ -452,8 +417,7 @@ def test_E_14_leaves_a_coordinator_that_moved_alone() -> None:
     assert talk.rules() == []
 
 
-def test_E_14_needs_a_refusal_of_this_pair_of_ids() -> None:
-    talk = Epochs()
+def test_E_14_needs_a_refusal_of_this_pair_of_ids(talk: Epochs) -> None:
     a = alone(talk)
     a.instance_id = "of nobody"
     talk.refused(a, 25)
@@ -463,8 +427,7 @@ def test_E_14_needs_a_refusal_of_this_pair_of_ids() -> None:
     assert talk.rules() == ["S-07"]
 
 
-def test_E_15_fires_when_an_id_is_served_that_never_joined() -> None:
-    talk = Epochs()
+def test_E_15_fires_when_an_id_is_served_that_never_joined(talk: Epochs) -> None:
     lives_on(talk, alone(talk), 2)
     stranger = talk.member("s")
     talk.beats(stranger, 2, epoch=2)
@@ -476,8 +439,7 @@ def test_E_15_fires_when_an_id_is_served_that_never_joined() -> None:
     assert talk.rules() == ["E-15"]
 
 
-def test_E_15_needs_to_have_seen_the_group_from_its_beginning() -> None:
-    talk = Epochs()
+def test_E_15_needs_to_have_seen_the_group_from_its_beginning(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 9, foo(0))
     lives_on(talk, a, 9)
@@ -486,9 +448,8 @@ def test_E_15_needs_to_have_seen_the_group_from_its_beginning() -> None:
     assert talk.rules() == []
 
 
-def test_E_15_allows_a_stranger_after_an_epoch_that_nothing_explains() -> None:
+def test_E_15_allows_a_stranger_after_an_epoch_that_nothing_explains(talk: Epochs) -> None:
     """It may have joined on a path that is not captured."""
-    talk = Epochs()
     a = alone(talk)
     lives_on(talk, a, 2)
     talk.beats(a, 3)
@@ -497,9 +458,8 @@ def test_E_15_allows_a_stranger_after_an_epoch_that_nothing_explains() -> None:
     assert talk.rules() == []
 
 
-def test_E_15_allows_a_member_that_was_there_before_the_first_join_that_was_seen() -> None:
+def test_E_15_allows_a_member_that_was_there_before_the_first_join_that_was_seen(talk: Epochs) -> None:
     """That join may have been a return, with the epoch that the group had."""
-    talk = Epochs()
     alone(talk)
     talk.beats(talk.member("s"), 2, epoch=2)
     talk.settle()
@@ -509,8 +469,7 @@ def test_E_15_allows_a_member_that_was_there_before_the_first_join_that_was_seen
 # ---------------------------------------------------------------------------------------------------- E-18
 
 
-def test_E_18_fires_when_a_member_is_told_that_the_group_is_full() -> None:
-    talk = Epochs()
+def test_E_18_fires_when_a_member_is_told_that_the_group_is_full(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.refused(a, 81)
@@ -522,8 +481,7 @@ def test_E_18_fires_when_a_member_is_told_that_the_group_is_full() -> None:
     assert talk.rules() == ["E-18"]
 
 
-def test_E_18_fires_when_a_healthy_member_is_told_that_it_is_none() -> None:
-    talk = Epochs()
+def test_E_18_fires_when_a_healthy_member_is_told_that_it_is_none(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.refused(a, 25)
@@ -534,8 +492,7 @@ def test_E_18_fires_when_a_healthy_member_is_told_that_it_is_none() -> None:
 
 
 @pytest.mark.parametrize("why", ["session", "gives nothing up", "mid-life", "left by another", "moved"])
-def test_E_18_allows_to_tell_a_member_that_it_is_none_where_it_may_have_been_removed(why: str) -> None:
-    talk = Epochs()
+def test_E_18_allows_to_tell_a_member_that_it_is_none_where_it_may_have_been_removed(talk: Epochs, why: str) -> None:
     a, b = pair(talk)
     if why == "session":
         talk.live([b], 50)
@@ -556,8 +513,7 @@ def test_E_18_allows_to_tell_a_member_that_it_is_none_where_it_may_have_been_rem
     assert "E-18" not in talk.rules()
 
 
-def test_E_18_fires_when_a_released_instance_id_is_refused() -> None:
-    talk = Epochs()
+def test_E_18_fires_when_a_released_instance_id_is_refused(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     lives_on(talk, a, 2)
@@ -567,8 +523,7 @@ def test_E_18_fires_when_a_released_instance_id_is_refused() -> None:
     assert talk.rules() == ["E-18"]
 
 
-def test_E_18_fires_when_a_free_instance_id_is_said_to_be_held() -> None:
-    talk = Epochs()
+def test_E_18_fires_when_a_free_instance_id_is_said_to_be_held(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b")
     talk.joins(a, 2, foo(0))
     talk.joins(b, 3)
@@ -580,8 +535,7 @@ def test_E_18_fires_when_a_free_instance_id_is_said_to_be_held() -> None:
 
 
 @pytest.mark.parametrize("why", ["leaves now", "was taken", "may be taken", "a frame is missing", "moved", "its holder was fenced"])
-def test_E_18_allows_an_instance_id_that_may_be_held_to_be_refused(why: str) -> None:
-    talk = Epochs()
+def test_E_18_allows_an_instance_id_that_may_be_held_to_be_refused(talk: Epochs, why: str) -> None:
     a, b = talk.member("a", "i"), talk.member("b")
     talk.joins(a, 2, foo(0))
     talk.joins(b, 3)
@@ -608,8 +562,7 @@ def test_E_18_allows_an_instance_id_that_may_be_held_to_be_refused(why: str) -> 
     assert "E-18" not in talk.rules()
 
 
-def test_E_18_allows_an_instance_id_to_be_refused_that_became_free_meanwhile() -> None:
-    talk = Epochs()
+def test_E_18_allows_an_instance_id_to_be_refused_that_became_free_meanwhile(talk: Epochs) -> None:
     a, following = talk.member("a", "i"), talk.member("next", "i")
     talk.joins(a, 2, foo(0))
     talk.joins(talk.member("b"), 3)
@@ -620,16 +573,14 @@ def test_E_18_allows_an_instance_id_to_be_refused_that_became_free_meanwhile() -
     assert "E-18" not in talk.rules()
 
 
-def test_E_18_allows_a_full_group_to_refuse_newcomers() -> None:
-    talk = Epochs()
+def test_E_18_allows_a_full_group_to_refuse_newcomers(talk: Epochs) -> None:
     alone(talk)
     talk.refused_join(talk.member("b"), 81)
     talk.settle()
     assert talk.rules() == []
 
 
-def test_E_18_allows_the_holder_of_an_instance_id_to_keep_it() -> None:
-    talk = Epochs()
+def test_E_18_allows_the_holder_of_an_instance_id_to_keep_it(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     talk.refused_join(talk.member("b", "i"), 111)
@@ -637,8 +588,7 @@ def test_E_18_allows_the_holder_of_an_instance_id_to_keep_it() -> None:
     assert talk.rules() == []
 
 
-def test_E_18_leaves_a_member_alone_whose_session_may_have_ended() -> None:
-    talk = Epochs()
+def test_E_18_leaves_a_member_alone_whose_session_may_have_ended(talk: Epochs) -> None:
     a = alone(talk)
     talk.wait(46_000)
     talk.refused(a, 81)
@@ -653,8 +603,7 @@ def held(talk: Epochs) -> Client:
     return a
 
 
-def test_E_18_fires_when_the_holder_of_an_instance_id_is_fenced() -> None:
-    talk = Epochs()
+def test_E_18_fires_when_the_holder_of_an_instance_id_is_fenced(talk: Epochs) -> None:
     a = held(talk)
     talk.refused(a, 82)
     talk.settle()
@@ -663,9 +612,8 @@ def test_E_18_fires_when_the_holder_of_an_instance_id_is_fenced() -> None:
     assert talk.rules() == ["E-18"]
 
 
-def test_E_18_allows_a_broker_4_1_to_fence_a_static_member_that_joins_again_without_its_instance_id() -> None:
+def test_E_18_allows_a_broker_4_1_to_fence_a_static_member_that_joins_again_without_its_instance_id(talk: Epochs) -> None:
     """The coordinator treats it as any other member that joins again, and before 4.2 fences those (KAFKA-19233)."""
-    talk = Epochs()
     a = talk.member("a", "i")
     shows_release(talk, a, (4, 1))
     talk.joins(a, 2, foo(0))
@@ -697,8 +645,7 @@ def test_E_18_allows_to_fence_a_holder_that_may_have_been_removed_for_giving_not
     assert "E-18" not in fenced_while_it_gives_nothing_up(8_000).rules()
 
 
-def test_E_18_allows_to_fence_a_holder_whose_place_another_may_have_taken() -> None:
-    talk = Epochs()
+def test_E_18_allows_to_fence_a_holder_whose_place_another_may_have_taken(talk: Epochs) -> None:
     a = held(talk)
     b = talk.member("b", "i")
     asked = talk.ask_beat(b, 0, **talk.join_fields())
@@ -737,8 +684,7 @@ def deleted(error: int = 0) -> wire.DeleteGroupsResponse:
     return wire.DeleteGroupsResponse(results=(wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=error),))
 
 
-def test_E_24_fires_when_a_group_is_deleted_whose_member_lives() -> None:
-    talk = Epochs()
+def test_E_24_fires_when_a_group_is_deleted_whose_member_lives(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.wait(1_000)
@@ -752,8 +698,7 @@ def test_E_24_fires_when_a_group_is_deleted_whose_member_lives() -> None:
 
 
 @pytest.mark.parametrize("why", ["refused", "left", "leaves", "may have expired", "moved", "a frame is missing"])
-def test_E_24_allows_the_deletion_of_a_group_that_may_be_empty(why: str) -> None:
-    talk = Epochs()
+def test_E_24_allows_the_deletion_of_a_group_that_may_be_empty(talk: Epochs, why: str) -> None:
     a = alone(talk)
     talk.wait(40_000 if why == "may have expired" else 1_000)
     if why == "left":
@@ -775,8 +720,9 @@ def test_E_24_allows_the_deletion_of_a_group_that_may_be_empty(why: str) -> None
 
 
 @pytest.mark.parametrize(("asked", "epoch", "what"), [(0, 0, "join"), (0, -1, "join"), (-1, 5, "leave"), (-2, -1, "leave")])
-def test_E_25_fires_when_a_join_or_a_leave_is_answered_with_an_epoch_that_it_cannot_have(asked: int, epoch: int, what: str) -> None:
-    talk = Epochs()
+def test_E_25_fires_when_a_join_or_a_leave_is_answered_with_an_epoch_that_it_cannot_have(
+    talk: Epochs, asked: int, epoch: int, what: str
+) -> None:
     talk.joins(talk.member("z"), 2)
     a = talk.member("a", "i")
     if asked:
@@ -793,8 +739,7 @@ def test_E_25_fires_when_a_join_or_a_leave_is_answered_with_an_epoch_that_it_can
     assert talk.rules() == ["E-25"]
 
 
-def test_E_25_leaves_preview_brokers_alone_in_a_new_group_without_topics() -> None:
-    talk = Epochs()
+def test_E_25_leaves_preview_brokers_alone_in_a_new_group_without_topics(talk: Epochs) -> None:
     a = talk.member("a")
     fields = {**talk.join_fields(), "subscribed_topic_names": ()}
     talk.call(a, talk.beat_request(a, 0, **fields), talk.given(a, 0, {}), version=0)

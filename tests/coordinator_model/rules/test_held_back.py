@@ -68,8 +68,7 @@ def test_R_18_names_the_member_again_that_is_answered(talk: Conversation) -> Non
 
 
 @pytest.mark.parametrize("held", ["", "unanswered", "throttled"])
-def test_R_14_blames_no_member_that_its_broker_keeps_waiting(held: str) -> None:
-    talk = Epochs()
+def test_R_14_blames_no_member_that_its_broker_keeps_waiting(talk: Epochs, held: str) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator_model.finding import Severity, Status
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.rules.loops import arrives
-
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
 
 
 def generations(talk: Conversation, clients: list[Client], times: int, every_ms: int = 200) -> None:

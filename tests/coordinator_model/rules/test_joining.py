@@ -44,9 +44,8 @@ def static_pair(talk: Epochs) -> tuple[Client, Client]:
 # ---------------------------------------------------------------------------------------------------- groups with epochs
 
 
-def test_M_14_fires_at_the_third_refusal_of_a_member_that_comes_back_under_its_own_id() -> None:
+def test_M_14_fires_at_the_third_refusal_of_a_member_that_comes_back_under_its_own_id(talk: Epochs) -> None:
     """KAFKA-19233: its answer was lost, and the coordinator knows it still."""
-    talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     talk.joins(b, 2, {})
     talk.joins(a, 3, foo(0, 1))
@@ -70,8 +69,7 @@ def test_M_14_fires_at_the_third_refusal_of_a_member_that_comes_back_under_its_o
     assert talk.rules() == ["M-14"]
 
 
-def test_M_14_does_not_count_refusals_that_were_followed_by_a_success() -> None:
-    talk = Epochs()
+def test_M_14_does_not_count_refusals_that_were_followed_by_a_success(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(6):
         talk.refused_join(a, 110)
@@ -82,8 +80,7 @@ def test_M_14_does_not_count_refusals_that_were_followed_by_a_success() -> None:
     assert talk.rules() == []
 
 
-def test_M_14_ignores_a_burst_of_refusals_before_the_client_is_let_in() -> None:
-    talk = Epochs()
+def test_M_14_ignores_a_burst_of_refusals_before_the_client_is_let_in(talk: Epochs) -> None:
     a, b = alone(talk), talk.member("b")
     knocks(talk, b, 81, 12, 200)
     talk.joins(b, 3, {})
@@ -91,8 +88,7 @@ def test_M_14_ignores_a_burst_of_refusals_before_the_client_is_let_in() -> None:
     assert talk.rules() == []
 
 
-def test_M_14_warns_at_once_that_the_successor_of_a_dead_static_member_is_refused() -> None:
-    talk = Epochs()
+def test_M_14_warns_at_once_that_the_successor_of_a_dead_static_member_is_refused(talk: Epochs) -> None:
     a, b = static_pair(talk)
     successor = restarted(talk, a)
     talk.refused_join(successor, 111)
@@ -123,9 +119,8 @@ def test_M_14_warns_at_once_that_the_successor_of_a_dead_static_member_is_refuse
     assert talk.rules() == ["M-14", "T-04"]
 
 
-def test_M_14_warns_of_a_holder_that_is_not_heard_though_its_connection_stands() -> None:
+def test_M_14_warns_of_a_holder_that_is_not_heard_though_its_connection_stands(talk: Epochs) -> None:
     """Its host has vanished: nobody closes the connection."""
-    talk = Epochs()
     _, b = static_pair(talk)
     successor = talk.member("a2", "i")
     talk.refused_join(successor, 111)
@@ -135,8 +130,7 @@ def test_M_14_warns_of_a_holder_that_is_not_heard_though_its_connection_stands()
     assert "nothing was heard of it since 22:" in finding.summary
 
 
-def test_M_14_is_over_when_the_successor_is_let_in() -> None:
-    talk = Epochs()
+def test_M_14_is_over_when_the_successor_is_let_in(talk: Epochs) -> None:
     a, b = static_pair(talk)
     successor = restarted(talk, a)
     for _ in range(16):
@@ -149,8 +143,7 @@ def test_M_14_is_over_when_the_successor_is_let_in() -> None:
     assert "The refused client is refused still." in talk.the("M-14").summary
 
 
-def test_M_14_leaves_a_holder_that_lives_to_E_06() -> None:
-    talk = Epochs()
+def test_M_14_leaves_a_holder_that_lives_to_E_06(talk: Epochs) -> None:
     a, b = static_pair(talk)
     rival = talk.member("a2", "i")
     for _ in range(8):
@@ -160,9 +153,8 @@ def test_M_14_leaves_a_holder_that_lives_to_E_06() -> None:
 
 
 @pytest.mark.parametrize(("pause_s", "rule"), [(5, "E-06"), (20, "M-14")])
-def test_processes_that_want_the_instance_id_of_one_that_lives_are_one_message(pause_s: int, rule: str) -> None:
+def test_processes_that_want_the_instance_id_of_one_that_lives_are_one_message(talk: Epochs, pause_s: int, rule: str) -> None:
     """Each was refused once, and gave up: which rule finds it depends on when the second one comes."""
-    talk = Epochs()
     a, b = static_pair(talk)
     for number in range(5):
         rival = talk.member(f"a{number + 2}", "i")
@@ -179,8 +171,7 @@ def test_processes_that_want_the_instance_id_of_one_that_lives_are_one_message(p
     assert talk.the(rule).status is Status.RESOLVED  # that the holder died later is no news of those who wanted its place
 
 
-def test_M_14_allows_a_successor_that_is_let_in_at_its_second_attempt() -> None:
-    talk = Epochs()
+def test_M_14_allows_a_successor_that_is_let_in_at_its_second_attempt(talk: Epochs) -> None:
     a, b = static_pair(talk)
     successor = talk.member("a2", "i")
     talk.refused_join(successor, 111)
@@ -205,8 +196,7 @@ FULL = "The group is full: the brokers' group.consumer.max.size allows no more m
         (10, Blame.CLIENT, "MESSAGE_TOO_LARGE"),
     ],
 )
-def test_M_14_warns_of_one_refusal_unless_the_client_is_let_in(error: int, blame: Blame, words: str) -> None:
-    talk = Epochs()
+def test_M_14_warns_of_one_refusal_unless_the_client_is_let_in(talk: Epochs, error: int, blame: Blame, words: str) -> None:
     a, b = alone(talk), talk.member("b")
     talk.refused_join(b, error, text="why not")
     talk.live([a], 10)
@@ -224,8 +214,7 @@ def test_M_14_warns_of_one_refusal_unless_the_client_is_let_in(error: int, blame
     assert talk.the("M-14").severity is (Severity.WARNING if error == 81 else Severity.ERROR)
 
 
-def test_M_14_names_what_makes_a_request_to_join_unacceptable() -> None:
-    talk = Epochs()
+def test_M_14_names_what_makes_a_request_to_join_unacceptable(talk: Epochs) -> None:
     a, b = alone(talk), talk.member("b")
     for _ in range(3):
         talk.refused(b, 42, epoch=0, **DIRTY)
@@ -235,8 +224,7 @@ def test_M_14_names_what_makes_a_request_to_join_unacceptable() -> None:
     assert "Such a request must be refused: it joins with partitions of its own." in finding.summary
 
 
-def test_M_14_names_a_client_that_is_not_let_into_a_group_of_which_nothing_else_is_known() -> None:
-    talk = Epochs()
+def test_M_14_names_a_client_that_is_not_let_into_a_group_of_which_nothing_else_is_known(talk: Epochs) -> None:
     a = talk.member("a")
     knocks(talk, a, 30, 4)
     finding = talk.the("M-14")
@@ -247,16 +235,14 @@ def test_M_14_names_a_client_that_is_not_let_into_a_group_of_which_nothing_else_
     assert talk.rules() == ["M-14"]
 
 
-def test_M_14_names_a_client_that_is_not_let_into_a_group_of_another_type() -> None:
-    talk = Epochs()
+def test_M_14_names_a_client_that_is_not_let_into_a_group_of_another_type(talk: Epochs) -> None:
     settled(talk)
     knocks(talk, talk.member("new"), 30, 4)
     assert talk.the("M-14").group_type == "classic"
 
 
 @pytest.mark.parametrize("error", [14, 15, 16, -1])
-def test_M_14_leaves_a_coordinator_alone_that_is_elsewhere_or_fails(error: int) -> None:
-    talk = Epochs()
+def test_M_14_leaves_a_coordinator_alone_that_is_elsewhere_or_fails(talk: Epochs, error: int) -> None:
     a, b = alone(talk), talk.member("b")
     for _ in range(5):
         talk.refused_join(b, error)
@@ -264,8 +250,7 @@ def test_M_14_leaves_a_coordinator_alone_that_is_elsewhere_or_fails(error: int) 
     assert "M-14" not in talk.rules()
 
 
-def test_M_14_needs_frames_without_a_gap() -> None:
-    talk = Epochs()
+def test_M_14_needs_frames_without_a_gap(talk: Epochs) -> None:
     a, b = alone(talk), talk.member("b")
     talk.refused_join(b, 30)
     talk.gap()
@@ -273,8 +258,7 @@ def test_M_14_needs_frames_without_a_gap() -> None:
     assert "M-14" not in talk.rules()
 
 
-def test_M_14_counts_a_process_that_is_started_anew_after_each_refusal() -> None:
-    talk = Epochs()
+def test_M_14_counts_a_process_that_is_started_anew_after_each_refusal(talk: Epochs) -> None:
     a = alone(talk)
     for number in range(4):
         b = talk.member("b")
@@ -315,8 +299,7 @@ def asks(talk: Conversation, client: Client, error: int, **fields: Any) -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_M_14_fires_on_a_classic_client_without_the_right(*, cut: bool) -> None:
-    talk = Conversation()
+def test_M_14_fires_on_a_classic_client_without_the_right(talk: Conversation, *, cut: bool) -> None:
     a, b = settled(talk)
     c = talk.client("c")
     for _ in range(4):
@@ -332,9 +315,8 @@ def test_M_14_fires_on_a_classic_client_without_the_right(*, cut: bool) -> None:
     assert talk.rules() == ["M-14"]
 
 
-def test_M_14_warns_of_a_classic_client_that_stops_at_a_full_group() -> None:
+def test_M_14_warns_of_a_classic_client_that_stops_at_a_full_group(talk: Conversation) -> None:
     """Java's throws an exception into the application."""
-    talk = Conversation()
     a, b = settled(talk)
     asks(talk, talk.client("c"), 81)
     for _ in range(4):
@@ -345,8 +327,7 @@ def test_M_14_warns_of_a_classic_client_that_stops_at_a_full_group() -> None:
     assert "group.max.size allows no more members" in talk.the("M-14").summary
 
 
-def test_M_14_leaves_clients_that_keep_knocking_at_a_full_group_to_C_10() -> None:
-    talk = Conversation()
+def test_M_14_leaves_clients_that_keep_knocking_at_a_full_group_to_C_10(talk: Conversation) -> None:
     a, b = settled(talk)
     for _ in range(5):
         asks(talk, talk.client("c"), 81)
@@ -357,8 +338,7 @@ def test_M_14_leaves_clients_that_keep_knocking_at_a_full_group_to_C_10() -> Non
 
 
 @pytest.mark.parametrize("error", [23, 25, 26, 79])
-def test_M_14_leaves_other_refusals_to_their_own_rules(error: int) -> None:
-    talk = Conversation()
+def test_M_14_leaves_other_refusals_to_their_own_rules(talk: Conversation, error: int) -> None:
     a, b = settled(talk)
     c = talk.client("c")
     for _ in range(5):

@@ -95,8 +95,7 @@ def test_T_13_does_not_say_that_a_static_member_died_which_may_have_been_stopped
     assert finding.action.startswith("If it was stopped for good, nothing; ")
 
 
-def test_T_13_is_a_note_of_a_static_member_that_left_for_a_while_and_does_not_come_back() -> None:
-    talk = Epochs()
+def test_T_13_is_a_note_of_a_static_member_that_left_for_a_while_and_does_not_come_back(talk: Epochs) -> None:
     a, b = talk.member("a", "i"), talk.member("b", "j")
     talk.joins(a, 1, foo(0, 1))
     talk.joins(b, 2, {})
@@ -118,9 +117,8 @@ def test_T_13_is_a_note_of_a_static_member_that_left_for_a_while_and_does_not_co
     assert "as a static member does that is closed, and has not come back." in finding.summary
 
 
-def test_T_13_counts_from_the_last_that_went_where_nobody_is_left() -> None:
+def test_T_13_counts_from_the_last_that_went_where_nobody_is_left(talk: Epochs) -> None:
     """One died, and is one until its session ends; before that the other left by itself, and read until then."""
-    talk = Epochs()
     a, b = two(talk)
     talk.live([a, b], 90)
     talk.close(b)
@@ -205,8 +203,7 @@ def test_T_13_names_a_member_that_left_as_it_was_not_polled_and_has_not_come_bac
     assert missing(talk) == [finding]
 
 
-def test_T_13_names_the_topic_that_is_gone_and_no_poll_loop() -> None:
-    talk = Epochs()
+def test_T_13_names_the_topic_that_is_gone_and_no_poll_loop(talk: Epochs) -> None:
     a, b = two(talk)
     talk.live([a, b], 70)
     talk.topics(foo=0)
@@ -218,9 +215,8 @@ def test_T_13_names_the_topic_that_is_gone_and_no_poll_loop() -> None:
     assert "See who deleted the topic." in finding.action
 
 
-def test_T_13_names_the_source_topic_that_a_streams_member_was_told_is_missing() -> None:
+def test_T_13_names_the_source_topic_that_a_streams_member_was_told_is_missing(talk: Streams) -> None:
     """Seen on 4.3.1: the topic was deleted, and the application was said not to have polled."""
-    talk = Streams()
     a = talk.member("a")
     talk.open(a)
     talk.enters(a, 1, (0, 1))
@@ -269,8 +265,7 @@ def test_T_13_is_info_of_a_member_that_somebody_else_removed(talk: Conversation)
     assert finding.action == "Ask why it was removed. Its process goes on only if it joins again."
 
 
-def test_T_13_names_who_removed_a_member_with_an_epoch() -> None:
-    talk = Epochs()
+def test_T_13_names_who_removed_a_member_with_an_epoch(talk: Epochs) -> None:
     a, b = two(talk)
     talk.live([a, b], 70)
     by = is_removed(talk, b)
@@ -516,8 +511,7 @@ def test_T_13_names_the_number_of_a_group_that_is_first_seen_in_mid_life(talk: C
     assert "has 2 members instead of 3" in finding.summary
 
 
-def test_T_13_warns_of_a_member_with_an_epoch_that_died_before_its_session_ends() -> None:
-    talk = Epochs()
+def test_T_13_warns_of_a_member_with_an_epoch_that_died_before_its_session_ends(talk: Epochs) -> None:
     a, b = two(talk)
     talk.live([a, b], 70)
     talk.close(b)
@@ -532,8 +526,7 @@ def test_T_13_warns_of_a_member_with_an_epoch_that_died_before_its_session_ends(
     assert missing(talk) == [finding]
 
 
-def test_T_13_says_who_has_the_partitions_of_a_member_with_an_epoch_that_fell_silent() -> None:
-    talk = Epochs()
+def test_T_13_says_who_has_the_partitions_of_a_member_with_an_epoch_that_fell_silent(talk: Epochs) -> None:
     a, b = two(talk)
     talk.live([a, b], 70)
     for second in range(22):
@@ -547,9 +540,8 @@ def test_T_13_says_who_has_the_partitions_of_a_member_with_an_epoch_that_fell_si
     assert "librdkafka" in finding.action
 
 
-def test_T_13_counts_once_what_one_member_took_over_from_another_before_it_went() -> None:
+def test_T_13_counts_once_what_one_member_took_over_from_another_before_it_went(talk: Epochs) -> None:
     """It was the sum of what each had held when it went: 3 partitions of a topic that has 2."""
-    talk = Epochs()
     a, b = two(talk)
     talk.live([a, b], 70)
     talk.leaves(b)

@@ -1280,9 +1280,8 @@ def test_O_13_tells_who_set_the_group_back_and_how_many_records_are_read_again(t
 
 
 @pytest.mark.parametrize("known", [{}, {TOPICS["foo"]: "foo"}])
-def test_O_13_compares_offsets_committed_by_topic_id_with_those_set_by_name(known: dict[str, Any]) -> None:
+def test_O_13_compares_offsets_committed_by_topic_id_with_those_set_by_name(talk: Epochs, known: dict[str, Any]) -> None:
     """Kafka Streams 4.3 commits by id, kafka-consumer-groups.sh and librdkafka set offsets by name."""
-    talk = Epochs()
     talk.topics(**known)
     a = talk.member("a")
     talk.joins(a, 2, foo(0))

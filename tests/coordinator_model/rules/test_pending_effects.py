@@ -38,9 +38,8 @@ def left(asked: Asked, talk: Conversation, member_id: str = "", instance_id: str
 
 
 @pytest.mark.parametrize("error", UNKNOWN)
-def test_A_12_allows_a_grant_of_what_was_given_up_in_a_heartbeat_answered_15_or_16(error: int) -> None:
+def test_A_12_allows_a_grant_of_what_was_given_up_in_a_heartbeat_answered_15_or_16(talk: Epochs, error: int) -> None:
     """The acknowledgement counts once it is in the log, however late that is replicated."""
-    talk = Epochs()
     a, b = newcomer(talk)
     talk.refused(a, error, owned=foo(0, 1))
     talk.beats(b, 3, foo(2))
@@ -50,8 +49,7 @@ def test_A_12_allows_a_grant_of_what_was_given_up_in_a_heartbeat_answered_15_or_
 
 
 @pytest.mark.parametrize("error", UNKNOWN)
-def test_A_12_allows_a_grant_of_tasks_that_were_given_up_in_a_heartbeat_answered_15_or_16(error: int) -> None:
-    talk = Streams()
+def test_A_12_allows_a_grant_of_tasks_that_were_given_up_in_a_heartbeat_answered_15_or_16(talk: Streams, error: int) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0, 1, 2))
     talk.works(a)
@@ -65,9 +63,8 @@ def test_A_12_allows_a_grant_of_tasks_that_were_given_up_in_a_heartbeat_answered
 
 
 @pytest.mark.parametrize("error", UNKNOWN)
-def test_A_12_allows_a_grant_before_the_answer_15_or_16_is_captured_to_who_gave_it_up(error: int) -> None:
+def test_A_12_allows_a_grant_before_the_answer_15_or_16_is_captured_to_who_gave_it_up(talk: Epochs, error: int) -> None:
     """The answer waits for the replication that failed, or is captured late: the grant is seen before it."""
-    talk = Epochs()
     a, b = newcomer(talk)
     acknowledges = talk.ask_beat(a, owned=foo(0, 1))
     talk.beats(b, 3, foo(2))
@@ -78,8 +75,7 @@ def test_A_12_allows_a_grant_before_the_answer_15_or_16_is_captured_to_who_gave_
 
 
 @pytest.mark.parametrize("error", UNKNOWN)
-def test_E_18_allows_a_refusal_before_the_answer_15_or_16_to_the_leave_is_captured(error: int) -> None:
-    talk = Epochs()
+def test_E_18_allows_a_refusal_before_the_answer_15_or_16_to_the_leave_is_captured(talk: Epochs, error: int) -> None:
     a, b = pair(talk)
     leaving = talk.ask(talk.client("operator"), leave_request(talk, a.member_id), version=5)
     talk.refused(a, 25)
@@ -88,8 +84,7 @@ def test_E_18_allows_a_refusal_before_the_answer_15_or_16_to_the_leave_is_captur
     assert rules_of(talk) == []
 
 
-def test_A_12_fires_where_the_answer_15_is_anothers() -> None:
-    talk = Epochs()
+def test_A_12_fires_where_the_answer_15_is_anothers(talk: Epochs) -> None:
     a, b = newcomer(talk)
     c = talk.member("c")
     talk.refused_join(c, 15)
@@ -103,8 +98,7 @@ def test_A_12_fires_where_the_answer_15_is_anothers() -> None:
 
 @pytest.mark.parametrize("error", UNKNOWN)
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
-def test_E_18_allows_an_instance_id_to_be_taken_by_a_join_answered_15_or_16(error: int, protocol: str) -> None:
-    talk = Epochs()
+def test_E_18_allows_an_instance_id_to_be_taken_by_a_join_answered_15_or_16(talk: Epochs, error: int, protocol: str) -> None:
     a, c = talk.member("a", "i"), talk.member("c")
     talk.joins(c, 1, {})
     talk.joins(a, 2, foo(0, 1))
@@ -123,9 +117,8 @@ def test_E_18_allows_an_instance_id_to_be_taken_by_a_join_answered_15_or_16(erro
 
 
 @pytest.mark.parametrize("moved", [False, True])
-def test_E_03_allows_a_fence_after_two_heartbeats_answered_15(*, moved: bool) -> None:
+def test_E_03_allows_a_fence_after_two_heartbeats_answered_15(talk: Epochs, *, moved: bool) -> None:
     """Each may have delivered an epoch, so the third request is two epochs behind. A broker that has loaded the group acts at once."""
-    talk = Epochs()
     a, _ = pair(talk)
     if moved:
         talk.close(a)
@@ -137,9 +130,8 @@ def test_E_03_allows_a_fence_after_two_heartbeats_answered_15(*, moved: bool) ->
     assert rules_of(talk) == []
 
 
-def test_E_18_allows_the_removal_of_a_streams_member_that_was_told_to_give_up_in_an_answer_that_became_15() -> None:
+def test_E_18_allows_the_removal_of_a_streams_member_that_was_told_to_give_up_in_an_answer_that_became_15(talk: Streams) -> None:
     """It is told once: later answers to a member that neither joins nor reports tasks leave tasks out."""
-    talk = Streams()
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0, 1))
     talk.works(a)
@@ -154,9 +146,8 @@ def test_E_18_allows_the_removal_of_a_streams_member_that_was_told_to_give_up_in
 
 
 @pytest.mark.parametrize("error", [*UNKNOWN, None])
-def test_E_18_allows_the_refusal_of_a_member_whose_leave_has_no_answer_that_says_so(error: int | None) -> None:
+def test_E_18_allows_the_refusal_of_a_member_whose_leave_has_no_answer_that_says_so(talk: Epochs, error: int | None) -> None:
     """An operator's LeaveGroup, answered 15, or on a connection that ended first."""
-    talk = Epochs()
     a, b = pair(talk)
     admin = talk.client("admin")
     asked = talk.ask(admin, leave_request(talk, a.member_id))
@@ -173,8 +164,7 @@ def test_E_18_allows_the_refusal_of_a_member_whose_leave_has_no_answer_that_says
 
 
 @pytest.mark.parametrize("lost", ["a join", "a leave of another", "a heartbeat of another"])
-def test_E_18_fires_where_what_has_no_answer_concerns_another_member(lost: str) -> None:
-    talk = Epochs()
+def test_E_18_fires_where_what_has_no_answer_concerns_another_member(talk: Epochs, lost: str) -> None:
     a, b = pair(talk)
     other = talk.client("other")
     if lost == "a join":
@@ -191,8 +181,7 @@ def test_E_18_fires_where_what_has_no_answer_concerns_another_member(lost: str) 
     assert rules_of(talk) == ["E-18"]
 
 
-def test_E_23_fires_after_a_join_without_an_answer_under_another_instance_id() -> None:
-    talk = Epochs()
+def test_E_23_fires_after_a_join_without_an_answer_under_another_instance_id(talk: Epochs) -> None:
     a, other = talk.member("a", "i"), talk.member("other", "j")
     talk.joins(a, 2, foo(0, 1))
     talk.beats(a)
@@ -202,8 +191,7 @@ def test_E_23_fires_after_a_join_without_an_answer_under_another_instance_id() -
     assert "E-23" in rules_of(talk)
 
 
-def test_E_15_fires_although_a_heartbeat_of_another_member_has_no_answer() -> None:
-    talk = Epochs()
+def test_E_15_fires_although_a_heartbeat_of_another_member_has_no_answer(talk: Epochs) -> None:
     a = alone(talk, 1)
     talk.ask_beat(a)
     talk.close(a)
@@ -214,8 +202,7 @@ def test_E_15_fires_although_a_heartbeat_of_another_member_has_no_answer() -> No
     assert "E-15" in rules_of(talk)
 
 
-def test_E_15_allows_a_stranger_whose_join_has_no_answer() -> None:
-    talk = Epochs()
+def test_E_15_allows_a_stranger_whose_join_has_no_answer(talk: Epochs) -> None:
     a = alone(talk, 1)
     lives_on(talk, a, 1)
     stranger = talk.member("stranger")
@@ -237,9 +224,10 @@ REMOVALS: dict[str, Callable[[Epochs, Client], wire.LeaveGroupRequest]] = {
 
 @pytest.mark.parametrize("error", [25, 81])
 @pytest.mark.parametrize("how", REMOVALS)
-def test_E_18_allows_a_refusal_before_the_answer_of_the_LeaveGroup_that_removes_the_member(how: str, error: int) -> None:
+def test_E_18_allows_a_refusal_before_the_answer_of_the_LeaveGroup_that_removes_the_member(
+    talk: Epochs, how: str, error: int
+) -> None:
     """A refusal is answered at once, a success when it is replicated. Another may have taken the place in a full group."""
-    talk = Epochs()
     a, b = talk.member("a", "i"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))
     talk.joins(b, 3, {})
@@ -250,8 +238,7 @@ def test_E_18_allows_a_refusal_before_the_answer_of_the_LeaveGroup_that_removes_
     assert rules_of(talk) == []
 
 
-def test_E_18_fires_where_a_LeaveGroup_under_way_names_another() -> None:
-    talk = Epochs()
+def test_E_18_fires_where_a_LeaveGroup_under_way_names_another(talk: Epochs) -> None:
     a, b = pair(talk)
     asked = talk.ask(talk.client("admin"), leave_request(talk, b.member_id))
     talk.refused(a, 25)
@@ -260,8 +247,7 @@ def test_E_18_fires_where_a_LeaveGroup_under_way_names_another() -> None:
 
 
 @pytest.mark.parametrize("how", ["a heartbeat", "a LeaveGroup"])
-def test_E_20_allows_an_operator_to_set_offsets_while_the_last_member_leaves(how: str) -> None:
-    talk = Epochs()
+def test_E_20_allows_an_operator_to_set_offsets_while_the_last_member_leaves(talk: Epochs, how: str) -> None:
     a = alone(talk)
     talk.beats(a)
     asked = talk.ask_beat(a, -1) if how == "a heartbeat" else talk.ask(talk.client("admin"), leave_request(talk, a.member_id))
@@ -276,9 +262,8 @@ def test_E_20_allows_an_operator_to_set_offsets_while_the_last_member_leaves(how
 
 
 @pytest.mark.parametrize("left_ms", [-20, 20])
-def test_E_20_allows_an_operator_to_set_offsets_after_a_leave_that_is_captured_late(left_ms: int) -> None:
+def test_E_20_allows_an_operator_to_set_offsets_after_a_leave_that_is_captured_late(talk: Epochs, left_ms: int) -> None:
     """By a clock of its own: the member was gone before the answer, or left only after it."""
-    talk = Epochs()
     a, b = pair(talk)
     talk.leaves(b)
     talk.wait(1_000)
@@ -292,8 +277,7 @@ def test_E_20_allows_an_operator_to_set_offsets_after_a_leave_that_is_captured_l
     assert ("E-20" in rules_of(talk)) == (left_ms > 0)
 
 
-def test_E_20_fires_where_offsets_are_set_while_a_member_stays() -> None:
-    talk = Epochs()
+def test_E_20_fires_where_offsets_are_set_while_a_member_stays(talk: Epochs) -> None:
     a, b = pair(talk)
     asked = talk.ask(talk.client("admin"), leave_request(talk, b.member_id))
     talk.beats(a)
@@ -324,9 +308,10 @@ def swaps(talk: Epochs, protocol: str) -> tuple[Client, Asked]:
 
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
-def test_E_14_and_O_02_leave_alone_who_joined_under_the_instance_id_while_a_LeaveGroup_was_under_way(protocol: str) -> None:
+def test_E_14_and_O_02_leave_alone_who_joined_under_the_instance_id_while_a_LeaveGroup_was_under_way(
+    talk: Epochs, protocol: str
+) -> None:
     """The LeaveGroup was handled before the join: whom it removed is decided then."""
-    talk = Epochs()
     b, asked = swaps(talk, protocol)
     left(asked, talk, "", "i")
     talk.wait(1_000)
@@ -336,9 +321,8 @@ def test_E_14_and_O_02_leave_alone_who_joined_under_the_instance_id_while_a_Leav
     assert rules_of(talk) == []
 
 
-def test_E_18_allows_who_joined_under_the_instance_id_to_be_removed_by_a_LeaveGroup_under_way() -> None:
+def test_E_18_allows_who_joined_under_the_instance_id_to_be_removed_by_a_LeaveGroup_under_way(talk: Epochs) -> None:
     """The LeaveGroup was handled after the join."""
-    talk = Epochs()
     b, asked = swaps(talk, "consumer")
     left(asked, talk, "", "i")
     talk.refused(b, 25)
@@ -346,8 +330,7 @@ def test_E_18_allows_who_joined_under_the_instance_id_to_be_removed_by_a_LeaveGr
 
 
 @pytest.mark.parametrize("again", ["heartbeats", "commits"])
-def test_E_14_and_O_02_fire_for_a_holder_that_joined_before_the_LeaveGroup_was_asked(again: str) -> None:
-    talk = Epochs()
+def test_E_14_and_O_02_fire_for_a_holder_that_joined_before_the_LeaveGroup_was_asked(talk: Epochs, again: str) -> None:
     a, other = talk.member("a", "i"), talk.member("other")
     talk.joins(a, 2, foo(0, 1))
     talk.joins(other, 3, {})
@@ -362,8 +345,7 @@ def test_E_14_and_O_02_fire_for_a_holder_that_joined_before_the_LeaveGroup_was_a
     assert rules_of(talk) == ["E-14" if again == "heartbeats" else "O-02"]
 
 
-def test_M_14_fires_and_tells_no_end_of_session_of_a_holder_whom_an_operator_removed() -> None:
-    talk = Epochs()
+def test_M_14_fires_and_tells_no_end_of_session_of_a_holder_whom_an_operator_removed(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0, 1))
     talk.beats(a)
@@ -380,8 +362,7 @@ def test_M_14_fires_and_tells_no_end_of_session_of_a_holder_whom_an_operator_rem
 # ---------------------------------------------------------------------------------------------------- what a refused join leaves as it was
 
 
-def test_E_14_fires_after_a_join_that_was_refused() -> None:
-    talk = Epochs()
+def test_E_14_fires_after_a_join_that_was_refused(talk: Epochs) -> None:
     a, b = pair(talk)
     talk.leaves(b)
     talk.refused_join(b, 81)
@@ -390,8 +371,7 @@ def test_E_14_fires_after_a_join_that_was_refused() -> None:
     assert rules_of(talk) == ["E-14"]
 
 
-def test_pending_effects_are_kept_in_a_snapshot() -> None:
-    talk = Epochs()
+def test_pending_effects_are_kept_in_a_snapshot(talk: Epochs) -> None:
     a, b = pair(talk)
     admin = talk.client("admin")
     talk.ask(admin, leave_request(talk, a.member_id))
@@ -410,8 +390,7 @@ def asks_often(talk: Epochs, times: int) -> None:
         talk.close(client)
 
 
-def test_effects_that_are_too_many_to_keep_may_have_done_anything_until_members_are_accepted_again() -> None:
-    talk = Epochs()
+def test_effects_that_are_too_many_to_keep_may_have_done_anything_until_members_are_accepted_again(talk: Epochs) -> None:
     a, b = pair(talk)
     admin = talk.client("admin")
     talk.ask(admin, leave_request(talk, a.member_id))
@@ -454,8 +433,7 @@ def test_T_03_allows_an_eviction_by_a_LeaveGroup_that_is_captured_late_or_elsewh
     assert "T-03" not in rules_of(talk)
 
 
-def test_T_03_fires_again_once_the_coordinator_is_known_to_have_worked_through_what_had_no_answer() -> None:
-    talk = Conversation()
+def test_T_03_fires_again_once_the_coordinator_is_known_to_have_worked_through_what_had_no_answer(talk: Conversation) -> None:
     a, b = settled(talk)
     admin = talk.client("admin")
     talk.ask(admin, leave_request(talk, "nobody"))
@@ -467,8 +445,7 @@ def test_T_03_fires_again_once_the_coordinator_is_known_to_have_worked_through_w
     assert rules_of(talk) == ["T-03"]
 
 
-def test_a_LeaveGroup_by_instance_of_a_classic_group_removes_who_held_it_when_it_was_handled() -> None:
-    talk = Conversation()
+def test_a_LeaveGroup_by_instance_of_a_classic_group_removes_who_held_it_when_it_was_handled(talk: Conversation) -> None:
     lead, one = static_group(talk)
     live(talk, [lead, one], 2)
     asked = talk.ask(talk.client("admin"), leave_request(talk, "", "i"))
@@ -479,9 +456,8 @@ def test_a_LeaveGroup_by_instance_of_a_classic_group_removes_who_held_it_when_it
     assert [member["member_id"] for member in talk.group_json()["members"]] == [lead.member_id, "i-two"]
 
 
-def test_G_03_allows_a_generation_that_a_load_had_lost_to_be_given_again() -> None:
+def test_G_03_allows_a_generation_that_a_load_had_lost_to_be_given_again(talk: Conversation) -> None:
     """No frame shows the load: the coordinator moves away and back between two heartbeats, and its connections stay."""
-    talk = Conversation()
     a, b = settled(talk)
     joins = [talk.ask_join(a), talk.ask_join(b)]
     complete(talk, joins, 4, a, [a, b])
@@ -493,9 +469,8 @@ def test_G_03_allows_a_generation_that_a_load_had_lost_to_be_given_again() -> No
     assert "G-03" not in rules_of(talk)
 
 
-def test_O_04_allows_offsets_set_after_a_LeaveGroup_whose_member_a_load_brings_back() -> None:
+def test_O_04_allows_offsets_set_after_a_LeaveGroup_whose_member_a_load_brings_back(talk: Conversation) -> None:
     """The LeaveGroup is lost with the coordinator that handled it; no frame shows the load."""
-    talk = Conversation()
     (a,) = settled(talk, ("a",))
     live(talk, [a], 3)
     left(talk.ask(talk.client("admin"), leave_request(talk, a.member_id)), talk, a.member_id)
@@ -505,9 +480,8 @@ def test_O_04_allows_offsets_set_after_a_LeaveGroup_whose_member_a_load_brings_b
     assert "O-04" not in rules_of(talk)
 
 
-def test_G_09_takes_no_version_of_another_broker_for_the_coordinators() -> None:
+def test_G_09_takes_no_version_of_another_broker_for_the_coordinators(talk: Conversation) -> None:
     """Brokers up to 2.1 refuse a JoinGroup with generation 0."""
-    talk = Conversation()
     old = {"version": 3}
     a = talk.client("a")
     asked = talk.ask(a, talk.join_request(a), **old)
@@ -523,9 +497,8 @@ def test_G_09_takes_no_version_of_another_broker_for_the_coordinators() -> None:
 
 @pytest.mark.parametrize("refused", ["before", "after"])
 @pytest.mark.parametrize("error", [81, 128])
-def test_P_07_allows_an_upgrade_that_is_called_off_to_end_what_is_held(error: int, refused: str) -> None:
+def test_P_07_allows_an_upgrade_that_is_called_off_to_end_what_is_held(talk: Epochs, error: int, refused: str) -> None:
     """The group is converted and what it holds is answered, before the group is found to be full, or the pattern invalid."""
-    talk = Epochs()
     clients = settled(talk)
     asked = [talk.ask_join(client) for client in clients]
     new = talk.member("new")
@@ -541,9 +514,8 @@ def test_P_07_allows_an_upgrade_that_is_called_off_to_end_what_is_held(error: in
 
 
 @pytest.mark.parametrize("since_ms", [-20, 20])
-def test_P_07_allows_an_upgrade_whose_request_is_captured_after_what_it_ended(since_ms: int) -> None:
+def test_P_07_allows_an_upgrade_whose_request_is_captured_after_what_it_ended(talk: Epochs, since_ms: int) -> None:
     """It was asked before the held JoinGroups were answered. One that was asked after that ended none of them."""
-    talk = Epochs()
     asked = [talk.ask_join(client) for client in settled(talk)]
     talk.wait(100)
     for one in asked:
@@ -557,17 +529,15 @@ def test_P_07_allows_an_upgrade_whose_request_is_captured_after_what_it_ended(si
     assert ("P-07" in rules_of(talk)) == (since_ms > 0)
 
 
-def test_P_07_fires_where_no_upgrade_ends_what_is_held() -> None:
-    talk = Epochs()
+def test_P_07_fires_where_no_upgrade_ends_what_is_held(talk: Epochs) -> None:
     asked = [talk.ask_join(client) for client in settled(talk)]
     for one in asked:
         talk.refuse_join(one, 27)
     assert "P-07" in rules_of(talk)
 
 
-def test_O_02_leaves_classic_members_alone_of_a_group_that_was_converted_after_a_load() -> None:
+def test_O_02_leaves_classic_members_alone_of_a_group_that_was_converted_after_a_load(talk: Epochs) -> None:
     """It keeps its generation, 1, as its epoch, so that the first heartbeat answered shows epoch 2, as in a new group."""
-    talk = Epochs()
     clients = settled(talk, generation=1)
     for client in clients:
         talk.heartbeat(client, 16)
@@ -580,9 +550,10 @@ def test_O_02_leaves_classic_members_alone_of_a_group_that_was_converted_after_a
     assert "O-02" not in rules_of(talk)
 
 
-def test_E_18_allows_a_streams_member_to_be_removed_whose_heartbeat_was_answered_16_after_the_next_coordinator_had_acted() -> None:
+def test_E_18_allows_a_streams_member_to_be_removed_whose_heartbeat_was_answered_16_after_the_next_coordinator_had_acted(
+    talk: Streams,
+) -> None:
     """It asked the member to give a task up: the answer never came, and the next coordinator knows of it."""
-    talk = Streams()
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0, 1, 2))
     talk.works(a)
@@ -599,9 +570,8 @@ def test_E_18_allows_a_streams_member_to_be_removed_whose_heartbeat_was_answered
 
 
 @pytest.mark.parametrize("known", ["before", "since"])
-def test_E_18_allows_a_member_to_be_removed_whose_join_was_under_way(known: str) -> None:
+def test_E_18_allows_a_member_to_be_removed_whose_join_was_under_way(talk: Epochs, known: str) -> None:
     """Slow replication: both answers come late, and that of the LeaveGroup first. The group may have been known by nobody before."""
-    talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     if known == "before":
         talk.joins(a, 2)
@@ -618,9 +588,10 @@ def test_E_18_allows_a_member_to_be_removed_whose_join_was_under_way(known: str)
 
 
 @pytest.mark.parametrize(("joined_ms", "said"), [(-100, []), (100, ["E-18"])])
-def test_E_18_allows_a_member_to_be_removed_whose_join_is_captured_after_that(joined_ms: int, said: list[str]) -> None:
+def test_E_18_allows_a_member_to_be_removed_whose_join_is_captured_after_that(
+    talk: Epochs, joined_ms: int, said: list[str]
+) -> None:
     """Its join and the answer to it come later than the LeaveGroup that removes it; or it joined only then."""
-    talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2)
     talk.wait(500)
@@ -635,9 +606,10 @@ def test_E_18_allows_a_member_to_be_removed_whose_join_is_captured_after_that(jo
 
 
 @pytest.mark.parametrize(("joined_ms", "said"), [(-100, []), (100, ["E-23"])])
-def test_E_23_allows_an_instance_to_be_removed_whose_join_is_captured_after_that(joined_ms: int, said: list[str]) -> None:
+def test_E_23_allows_an_instance_to_be_removed_whose_join_is_captured_after_that(
+    talk: Epochs, joined_ms: int, said: list[str]
+) -> None:
     """An operator removes it by its instance id, which another held until then, as far as frames show."""
-    talk = Epochs()
     other, before, removed, after = (
         talk.member(name, instance) for name, instance in (("o", None), ("a", "i"), ("b", "i"), ("c", "i"))
     )
@@ -655,9 +627,8 @@ def test_E_23_allows_an_instance_to_be_removed_whose_join_is_captured_after_that
     assert rules_of(talk) == said
 
 
-def test_C_01_does_not_wait_for_a_join_whose_answer_may_be_missing() -> None:
+def test_C_01_does_not_wait_for_a_join_whose_answer_may_be_missing(talk: Epochs) -> None:
     """The group was known to be of no type yet when frames were lost."""
-    talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     talk.ask(b, talk.beat_request(b, 0, **talk.join_fields()))
     talk.gap()
@@ -666,8 +637,7 @@ def test_C_01_does_not_wait_for_a_join_whose_answer_may_be_missing() -> None:
     assert "C-01" not in talk.rules()
 
 
-def test_E_14_allows_a_member_that_joined_again_before_the_answer_to_its_removal() -> None:
-    talk = Epochs()
+def test_E_14_allows_a_member_that_joined_again_before_the_answer_to_its_removal(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.wait(500)

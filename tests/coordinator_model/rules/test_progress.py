@@ -79,8 +79,7 @@ def test_O_15_warns_of_a_member_that_moves_nothing_beside_others_and_is_over_whe
 
 
 @pytest.mark.parametrize(("version", "topic"), [(9, "foo"), (10, "fooAAAAAAAAAAAAAAAAAAA")], ids=["by name", "by id"])
-def test_O_15_warns_of_a_member_with_an_epoch_that_moves_nothing_beside_others(version: int, topic: str) -> None:
-    talk = Epochs()
+def test_O_15_warns_of_a_member_with_an_epoch_that_moves_nothing_beside_others(talk: Epochs, version: int, topic: str) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 1, foo(0, 1))
     talk.joins(b, 2)

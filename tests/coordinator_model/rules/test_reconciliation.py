@@ -13,8 +13,7 @@ from tests.coordinator_model.epochs import Epochs, foo
 # ---------------------------------------------------------------------------------------------------- A-12
 
 
-def test_A_12_fires_when_a_partition_is_given_away_before_its_holder_gave_it_up() -> None:
-    talk = Epochs()
+def test_A_12_fires_when_a_partition_is_given_away_before_its_holder_gave_it_up(talk: Epochs) -> None:
     a, b = newcomer(talk)
     talk.beats(b, 3, foo(2))
     assert talk.rules() == []
@@ -31,8 +30,7 @@ def test_A_12_fires_when_a_partition_is_given_away_before_its_holder_gave_it_up(
     assert talk.the("A-12").status is Status.RESOLVED
 
 
-def test_A_12_fires_on_a_partition_that_the_holder_was_never_asked_for() -> None:
-    talk = Epochs()
+def test_A_12_fires_on_a_partition_that_the_holder_was_never_asked_for(talk: Epochs) -> None:
     a, b = pair(talk)
     talk.beats(b, 4, foo(0, 2))
     talk.beats(a)
@@ -40,9 +38,8 @@ def test_A_12_fires_on_a_partition_that_the_holder_was_never_asked_for() -> None
     assert talk.rules() == ["A-12"]
 
 
-def test_A_12_fires_although_the_holders_connection_broke_after_the_grant() -> None:
+def test_A_12_fires_although_the_holders_connection_broke_after_the_grant(talk: Epochs) -> None:
     """Only a grant after its connection ended may show that its session is over."""
-    talk = Epochs()
     a, b = alone(talk), talk.member("b")
     talk.beats(a)
     talk.joins(b, 3, foo(0))
@@ -55,8 +52,7 @@ def test_A_12_fires_although_the_holders_connection_broke_after_the_grant() -> N
 
 
 @pytest.mark.parametrize("how", ["acknowledged", "left", "aside", "fenced", "joined again", "one frame"])
-def test_A_12_allows_every_lawful_release(how: str) -> None:
-    talk = Epochs()
+def test_A_12_allows_every_lawful_release(talk: Epochs, how: str) -> None:
     a, b = talk.member("a"), talk.member("b")
     if how == "aside":
         a.instance_id = "i"
@@ -83,9 +79,8 @@ def test_A_12_allows_every_lawful_release(how: str) -> None:
     assert talk.rules() == []
 
 
-def test_A_12_allows_a_release_under_way() -> None:
+def test_A_12_allows_a_release_under_way(talk: Epochs) -> None:
     """The acknowledgement was processed, but its answer comes later than the grant."""
-    talk = Epochs()
     a, b = newcomer(talk)
     asked = talk.ask_beat(a, owned=foo(0, 1))
     talk.beats(b, 3, foo(2))
@@ -96,8 +91,7 @@ def test_A_12_allows_a_release_under_way() -> None:
     assert talk.rules() == []
 
 
-def test_A_12_allows_a_grant_that_is_older_than_the_holders() -> None:
-    talk = Epochs()
+def test_A_12_allows_a_grant_that_is_older_than_the_holders(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(b, 2, {})
     late = talk.ask_beat(b)
@@ -108,8 +102,7 @@ def test_A_12_allows_a_grant_that_is_older_than_the_holders() -> None:
     assert talk.rules() == []
 
 
-def test_A_12_needs_the_holder_to_be_accepted_afterwards() -> None:
-    talk = Epochs()
+def test_A_12_needs_the_holder_to_be_accepted_afterwards(talk: Epochs) -> None:
     a, b = newcomer(talk)
     talk.beats(b, 3, foo(2))
     talk.refused(a, 25)
@@ -118,8 +111,7 @@ def test_A_12_needs_the_holder_to_be_accepted_afterwards() -> None:
 
 
 @pytest.mark.parametrize("lost", ["records", "answer", "gap"])
-def test_A_12_needs_every_frame_of_the_holder(lost: str) -> None:
-    talk = Epochs()
+def test_A_12_needs_every_frame_of_the_holder(talk: Epochs, lost: str) -> None:
     a, b = newcomer(talk)
     if lost == "records":
         talk.lose(2)
@@ -135,8 +127,7 @@ def test_A_12_needs_every_frame_of_the_holder(lost: str) -> None:
     assert [rule for rule in talk.rules() if not rule.startswith("V")] == []
 
 
-def test_A_12_leaves_a_coordinator_that_moved_alone() -> None:
-    talk = Epochs()
+def test_A_12_leaves_a_coordinator_that_moved_alone(talk: Epochs) -> None:
     a, b = newcomer(talk)
     talk.beats(b, 3, foo(2))
     talk.refused(b, 16)
@@ -146,8 +137,7 @@ def test_A_12_leaves_a_coordinator_that_moved_alone() -> None:
     assert talk.rules() == []
 
 
-def test_A_12_leaves_the_successor_of_a_static_member_alone() -> None:
-    talk = Epochs()
+def test_A_12_leaves_the_successor_of_a_static_member_alone(talk: Epochs) -> None:
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0, 1))
     talk.leaves(a, -2)
@@ -158,8 +148,7 @@ def test_A_12_leaves_the_successor_of_a_static_member_alone() -> None:
     assert talk.rules() == []
 
 
-def test_A_12_is_no_matter_of_a_share_group() -> None:
-    talk = Epochs()
+def test_A_12_is_no_matter_of_a_share_group(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     for _ in range(3):
         for client in (a, b):
@@ -182,8 +171,7 @@ def test_A_12_is_no_matter_of_a_share_group() -> None:
 # ---------------------------------------------------------------------------------------------------- R-14, R-15
 
 
-def test_R_14_warns_of_partitions_that_are_not_given_up_and_says_who_waits_until_when() -> None:
-    talk = Epochs()
+def test_R_14_warns_of_partitions_that_are_not_given_up_and_says_who_waits_until_when(talk: Epochs) -> None:
     a, b = stubborn(talk, 35)
     finding = talk.the("R-14")
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.CONFIRMED, Blame.CLIENT)
@@ -198,29 +186,25 @@ def test_R_14_warns_of_partitions_that_are_not_given_up_and_says_who_waits_until
     assert talk.rules() == ["R-14"]
 
 
-def test_R_14_fires_as_an_error_of_the_broker_when_it_still_accepts_the_member() -> None:
-    talk = Epochs()
+def test_R_14_fires_as_an_error_of_the_broker_when_it_still_accepts_the_member(talk: Epochs) -> None:
     stubborn(talk, 195)
     finding = talk.the("R-14")
     assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.BROKER)
     assert "should have removed" in finding.summary
 
 
-def test_R_14_allows_the_coordinator_to_have_loaded_the_group_again_unseen() -> None:
+def test_R_14_allows_the_coordinator_to_have_loaded_the_group_again_unseen(talk: Epochs) -> None:
     """Twice, each time between two heartbeats; the member's time begins anew then."""
-    talk = Epochs()
     stubborn(talk, 180)
     assert talk.the("R-14").severity is Severity.WARNING
 
 
-def test_R_14_waits_for_half_of_the_timeout() -> None:
-    talk = Epochs()
+def test_R_14_waits_for_half_of_the_timeout(talk: Epochs) -> None:
     stubborn(talk, 25)
     assert talk.rules() == []
 
 
-def test_R_14_allows_the_clock_to_start_again_with_each_smaller_assignment() -> None:
-    talk = Epochs()
+def test_R_14_allows_the_clock_to_start_again_with_each_smaller_assignment(talk: Epochs) -> None:
     a, b = newcomer(talk)
     talk.live([a, b], 20)
     talk.beats(a, 2, foo(0), owned=foo(0, 1))
@@ -230,8 +214,7 @@ def test_R_14_allows_the_clock_to_start_again_with_each_smaller_assignment() -> 
     assert talk.rules() == []
 
 
-def test_R_14_needs_to_know_the_timeout() -> None:
-    talk = Epochs()
+def test_R_14_needs_to_know_the_timeout(talk: Epochs) -> None:
     a = talk.member("a")
     talk.beats(a, 7, foo(0, 1), epoch=7, owned=foo(0, 1))
     talk.beats(a, 7, foo(0))
@@ -239,8 +222,7 @@ def test_R_14_needs_to_know_the_timeout() -> None:
     assert talk.rules() == []
 
 
-def test_R_14_takes_no_account_of_the_timeout_at_the_join_if_another_was_sent() -> None:
-    talk = Epochs()
+def test_R_14_takes_no_account_of_the_timeout_at_the_join_if_another_was_sent(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2), rt_ms=20_000)
     talk.joins(b, 3, {})
@@ -260,9 +242,8 @@ def gives_up_one_by_one(talk: Epochs, left: int) -> tuple[Client, Client]:
     return a, b
 
 
-def test_R_15_warns_when_a_member_has_nothing_for_longer_than_a_rebalance_timeout() -> None:
+def test_R_15_warns_when_a_member_has_nothing_for_longer_than_a_rebalance_timeout(talk: Epochs) -> None:
     """Each answer that takes more starts the clock of R-14 again; the one who waits has waited all the time."""
-    talk = Epochs()
     a, b = gives_up_one_by_one(talk, left=3)
     finding = talk.the("R-15")
     assert (finding.severity, finding.certainty) == (Severity.WARNING, Certainty.HEURISTIC)
@@ -275,9 +256,8 @@ def test_R_15_warns_when_a_member_has_nothing_for_longer_than_a_rebalance_timeou
     assert talk.rules() == ["R-15"]
 
 
-def test_R_15_lets_nobody_wait_for_itself() -> None:
+def test_R_15_lets_nobody_wait_for_itself(talk: Epochs) -> None:
     """It has sent nothing since the epoch rose once more, and it holds nothing that anybody waits for."""
-    talk = Epochs()
     a, _ = gives_up_one_by_one(talk, left=6)
     talk.joins(talk.member("c"), 4, {})
     talk.beats(a, 2, foo(*range(5)), owned=foo(*range(6)))
@@ -288,8 +268,7 @@ def test_R_15_lets_nobody_wait_for_itself() -> None:
     assert "; member b-id" not in summary
 
 
-def test_R_15_allows_more_members_than_partitions() -> None:
-    talk = Epochs()
+def test_R_15_allows_more_members_than_partitions(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0))
     talk.joins(b, 3, {})
@@ -310,8 +289,7 @@ def rising(talk: Epochs, seconds: int, every_s: int = 5) -> None:
             talk.beats(a)
 
 
-def test_R_16_fires_when_the_epoch_rises_with_every_heartbeat_for_five_minutes() -> None:
-    talk = Epochs()
+def test_R_16_fires_when_the_epoch_rises_with_every_heartbeat_for_five_minutes(talk: Epochs) -> None:
     rising(talk, 320)
     talk.settle()
     finding = talk.the("R-16")
@@ -323,8 +301,7 @@ def test_R_16_fires_when_the_epoch_rises_with_every_heartbeat_for_five_minutes()
 
 
 @pytest.mark.parametrize(("seconds", "every_s"), [(290, 5), (600, 10)])
-def test_R_16_allows_a_deployment_and_epochs_that_last(seconds: int, every_s: int) -> None:
-    talk = Epochs()
+def test_R_16_allows_a_deployment_and_epochs_that_last(talk: Epochs, seconds: int, every_s: int) -> None:
     rising(talk, seconds, every_s)
     talk.settle()
     assert talk.rules() == []
@@ -333,8 +310,7 @@ def test_R_16_allows_a_deployment_and_epochs_that_last(seconds: int, every_s: in
 # ---------------------------------------------------------------------------------------------------- E-12, E-13, E-16
 
 
-def test_E_12_fires_on_a_join_that_is_answered_without_an_assignment() -> None:
-    talk = Epochs()
+def test_E_12_fires_on_a_join_that_is_answered_without_an_assignment(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(talk.member("z"), 2, {})
     talk.wait(20)
@@ -345,16 +321,14 @@ def test_E_12_fires_on_a_join_that_is_answered_without_an_assignment() -> None:
     assert talk.the("E-12").status is Status.RESOLVED
 
 
-def test_E_12_fires_on_a_full_request() -> None:
-    talk = Epochs()
+def test_E_12_fires_on_a_full_request(talk: Epochs) -> None:
     a = alone(talk)
     talk.full(a, 2, None, owned=foo(0, 1))
     assert talk.rules() == ["E-12"]
 
 
 @pytest.mark.parametrize("lacking", ["owned", "rebalance_timeout_ms", "subscribed_topic_names"])
-def test_E_12_allows_it_unless_the_request_has_everything(lacking: str) -> None:
-    talk = Epochs()
+def test_E_12_allows_it_unless_the_request_has_everything(talk: Epochs, lacking: str) -> None:
     a = alone(talk)
     fields = {**talk.join_fields(), "owned": foo(0, 1)}
     del fields[lacking]
@@ -363,8 +337,7 @@ def test_E_12_allows_it_unless_the_request_has_everything(lacking: str) -> None:
     assert talk.rules() == []
 
 
-def test_E_12_leaves_preview_brokers_alone() -> None:
-    talk = Epochs()
+def test_E_12_leaves_preview_brokers_alone(talk: Epochs) -> None:
     a = alone(talk)
     talk.wait(20)
     talk.call(a, talk.beat_request(a, **{**talk.join_fields(), "owned": foo(0)}), talk.given(a, 2), version=0)
@@ -372,8 +345,7 @@ def test_E_12_leaves_preview_brokers_alone() -> None:
     assert talk.rules() == []
 
 
-def test_E_13_fires_at_the_third_failure_with_the_brokers_reason() -> None:
-    talk = Epochs()
+def test_E_13_fires_at_the_third_failure_with_the_brokers_reason(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(3):
         assert talk.rules() == []
@@ -388,8 +360,7 @@ def test_E_13_fires_at_the_third_failure_with_the_brokers_reason() -> None:
     assert talk.rules() == ["E-13"]
 
 
-def test_E_13_allows_two_failures_with_a_success_between() -> None:
-    talk = Epochs()
+def test_E_13_allows_two_failures_with_a_success_between(talk: Epochs) -> None:
     a = alone(talk)
     for _ in range(4):
         talk.refused(a, -1)
@@ -399,8 +370,7 @@ def test_E_13_allows_two_failures_with_a_success_between() -> None:
     assert talk.rules() == []
 
 
-def test_E_16_fires_on_more_topics_than_the_member_subscribes_to() -> None:
-    talk = Epochs()
+def test_E_16_fires_on_more_topics_than_the_member_subscribes_to(talk: Epochs) -> None:
     a = alone(talk)
     commits_by_id(talk, a)
     talk.beats(a, 3, {"foo": (0,), "bar": (0,)})
@@ -411,16 +381,14 @@ def test_E_16_fires_on_more_topics_than_the_member_subscribes_to() -> None:
     assert talk.rules() == ["E-16"]
 
 
-def test_E_16_leaves_brokers_alone_that_may_be_older() -> None:
-    talk = Epochs()
+def test_E_16_leaves_brokers_alone_that_may_be_older(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a, 3, {"foo": (0,), "bar": (0,)})
     talk.settle()
     assert talk.rules() == []
 
 
-def test_E_16_allows_any_number_of_topics_under_a_pattern() -> None:
-    talk = Epochs()
+def test_E_16_allows_any_number_of_topics_under_a_pattern(talk: Epochs) -> None:
     a = talk.member("a")
     talk.joins(a, 2, {}, subscribed_topic_regex=".*")
     commits_by_id(talk, a)

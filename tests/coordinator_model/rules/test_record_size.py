@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation
-
-
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
 
 
 def stored(talk: Conversation, clients: list[Client], generation: int, of_each: int, given: int = 1_000) -> None:

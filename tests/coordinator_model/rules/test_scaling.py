@@ -163,8 +163,7 @@ def test_R_24_begins_anew_after_a_gap(talk: Conversation) -> None:
     assert "R-24" not in talk.rules()
 
 
-def test_R_24_warns_of_a_group_of_the_consumer_protocol_too() -> None:
-    talk = Epochs()
+def test_R_24_warns_of_a_group_of_the_consumer_protocol_too(talk: Epochs) -> None:
     base = talk.member("base")
     talk.joins(base, 1, foo(0, 1, 2, 3))
     epoch = 1

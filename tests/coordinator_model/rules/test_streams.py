@@ -27,8 +27,9 @@ from tests.coordinator_model.streams import Shares, Streams
         (6, "missing client tags", Severity.WARNING, 60),
     ],
 )
-def test_R_19_fires_when_a_status_lasts_longer_than_is_normal(code: int, name: str, severity: Severity, lasts_s: int) -> None:
-    talk = Streams()
+def test_R_19_fires_when_a_status_lasts_longer_than_is_normal(
+    talk: Streams, code: int, name: str, severity: Severity, lasts_s: int
+) -> None:
     a = talk.member("a")
     talk.enters(a, 1, (), (code, "Source topics payments are missing."))
     talk.told_for([a], lasts_s - 5, (code, "Source topics payments are missing."))
@@ -47,8 +48,7 @@ def test_R_19_fires_when_a_status_lasts_longer_than_is_normal(code: int, name: s
 
 
 @pytest.mark.parametrize("code", [1, 2])
-def test_R_19_is_an_error_after_a_minute(code: int) -> None:
-    talk = Streams()
+def test_R_19_is_an_error_after_a_minute(talk: Streams, code: int) -> None:
     a = talk.member("a")
     talk.enters(a, 1, (), (code, "payments"))
     talk.told_for([a], 60, (code, "payments"))
@@ -60,9 +60,10 @@ def test_R_19_is_an_error_after_a_minute(code: int) -> None:
 
 
 @pytest.mark.parametrize(("statuses", "rules"), [([(1, "payments")], ["R-19"]), ([], ["R-14"])])
-def test_R_14_leaves_tasks_of_a_missing_source_topic_to_R_19(statuses: list[tuple[int, str]], rules: list[str]) -> None:
+def test_R_14_leaves_tasks_of_a_missing_source_topic_to_R_19(
+    talk: Streams, statuses: list[tuple[int, str]], rules: list[str]
+) -> None:
     """Nobody is to get them: the coordinator takes them from all members."""
-    talk = Streams()
     a = talk.member("a")
     talk.enters(a, 1, (0, 1))
     talk.works(a, owned=(0, 1))
@@ -72,9 +73,8 @@ def test_R_14_leaves_tasks_of_a_missing_source_topic_to_R_19(statuses: list[tupl
     assert talk.rules() == rules
 
 
-def test_R_19_fires_although_clients_give_up_and_come_back_under_other_ids() -> None:
+def test_R_19_fires_although_clients_give_up_and_come_back_under_other_ids(talk: Streams) -> None:
     """The Java client leaves at the first such answer."""
-    talk = Streams()
     stays = talk.member("stays")
     talk.enters(stays, 1, (), (1, "payments"))
     for number in range(8):
@@ -85,17 +85,15 @@ def test_R_19_fires_although_clients_give_up_and_come_back_under_other_ids() -> 
     assert talk.the("R-19").severity is Severity.ERROR
 
 
-def test_R_19_fires_when_the_assignment_stays_delayed() -> None:
-    talk = Streams()
+def test_R_19_fires_when_the_assignment_stays_delayed(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 1, (), (5, ""))
     talk.told_for([a], 40, (5, ""))
     assert talk.the("R-19").severity is Severity.WARNING
 
 
-def test_R_19_does_not_join_what_two_members_were_told_when_nobody_was_there_between() -> None:
+def test_R_19_does_not_join_what_two_members_were_told_when_nobody_was_there_between(talk: Streams) -> None:
     """The first dies at once, so nobody asks the broker to make the topic until the second comes."""
-    talk = Streams()
     first, second = talk.member("a"), talk.member("b")
     talk.enters(first, 1, (), (3, "internal"))
     talk.close(first)
@@ -107,8 +105,7 @@ def test_R_19_does_not_join_what_two_members_were_told_when_nobody_was_there_bet
     assert "R-19" not in talk.rules()
 
 
-def test_R_19_allows_a_delay_for_each_assignment() -> None:
-    talk = Streams()
+def test_R_19_allows_a_delay_for_each_assignment(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 1, ())
     for epoch in range(2, 8):
@@ -131,8 +128,7 @@ def told_now_and_then(talk: Streams, code: int) -> Client:
 
 
 @pytest.mark.parametrize("code", [1, 2, 3, 5])
-def test_R_19_takes_no_status_for_none_where_the_broker_may_be_older_than_4_2(code: int) -> None:
-    talk = Streams()
+def test_R_19_takes_no_status_for_none_where_the_broker_may_be_older_than_4_2(talk: Streams, code: int) -> None:
     a = told_now_and_then(talk, code)
     assert talk.rules() == []
     talk.told_for([a], 70, (code, "payments"))
@@ -141,15 +137,13 @@ def test_R_19_takes_no_status_for_none_where_the_broker_may_be_older_than_4_2(co
 
 
 @pytest.mark.parametrize("code", [1, 2, 3])
-def test_R_19_takes_no_status_for_an_unchanged_one_since_4_2(code: int) -> None:
-    talk = Streams()
+def test_R_19_takes_no_status_for_an_unchanged_one_since_4_2(talk: Streams, code: int) -> None:
     shows_release(talk, talk.client("admin"), (4, 2))
     told_now_and_then(talk, code)
     assert talk.rules() == ["R-19"]
 
 
-def test_R_19_warns_of_a_member_with_an_older_topology() -> None:
-    talk = Streams()
+def test_R_19_warns_of_a_member_with_an_older_topology(talk: Streams) -> None:
     a, old = talk.member("a"), talk.member("old")
     talk.enters(a, 1, (0, 1), topology=1)
     talk.enters(old, 2, (), (0, "topology 0 is stale"))
@@ -164,8 +158,7 @@ def test_R_19_warns_of_a_member_with_an_older_topology() -> None:
     assert talk.the("R-19").status is Status.RESOLVED
 
 
-def test_R_19_names_all_that_have_an_older_version() -> None:
-    talk = Streams()
+def test_R_19_names_all_that_have_an_older_version(talk: Streams) -> None:
     a, *old = talk.member("a"), talk.member("old"), talk.member("older")
     talk.enters(a, 1, (0, 1), topology=1)
     for epoch, one in enumerate(old, 2):
@@ -190,8 +183,7 @@ def fails(talk: Streams, name: str, epoch: int) -> Client:
     return client
 
 
-def test_R_20_notes_who_asked_the_application_to_stop() -> None:
-    talk = Streams()
+def test_R_20_notes_who_asked_the_application_to_stop(talk: Streams) -> None:
     a = fails(talk, "a", 1)
     talk.works(a, None, None, (4, ""), shutdown_application=True)
     finding = talk.the("R-20")
@@ -201,8 +193,7 @@ def test_R_20_notes_who_asked_the_application_to_stop() -> None:
     assert talk.rules() == ["R-20"]
 
 
-def test_R_20_fires_when_the_application_comes_back_and_asks_again() -> None:
-    talk = Streams()
+def test_R_20_fires_when_the_application_comes_back_and_asks_again(talk: Streams) -> None:
     a = fails(talk, "a", 1)
     talk.works(a, -1, asked=-1)
     fails(talk, "b", 3)
@@ -212,8 +203,7 @@ def test_R_20_fires_when_the_application_comes_back_and_asks_again() -> None:
     assert "the application comes back and fails again" in finding.summary
 
 
-def test_R_20_names_all_that_ask() -> None:
-    talk = Streams()
+def test_R_20_names_all_that_ask(talk: Streams) -> None:
     fails(talk, "a", 1)
     fails(talk, "b", 2)
     finding = talk.the("R-20")
@@ -221,8 +211,7 @@ def test_R_20_names_all_that_ask() -> None:
     assert (finding.member_id, finding.client_id) == (None, None)
 
 
-def test_R_20_quotes_who_asked_where_the_request_was_not_seen() -> None:
-    talk = Streams()
+def test_R_20_quotes_who_asked_where_the_request_was_not_seen(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 1, (0,))
     talk.works(a, None, None, (4, "Streams group member b-id requested a shutdown."))
@@ -234,8 +223,7 @@ def test_R_20_quotes_who_asked_where_the_request_was_not_seen() -> None:
     )
 
 
-def test_R_20_says_nothing_new_when_the_others_are_told_of_a_request_that_was_seen() -> None:
-    talk = Streams()
+def test_R_20_says_nothing_new_when_the_others_are_told_of_a_request_that_was_seen(talk: Streams) -> None:
     other = talk.member("b")
     talk.enters(other, 1, (1,))
     fails(talk, "a", 2)
@@ -244,8 +232,7 @@ def test_R_20_says_nothing_new_when_the_others_are_told_of_a_request_that_was_se
     assert (talk.the("R-20").member_id, talk.the("R-20").count) == ("a-id", 1)
 
 
-def test_R_20_is_no_matter_of_an_ordinary_leave_nor_of_another_status() -> None:
-    talk = Streams()
+def test_R_20_is_no_matter_of_an_ordinary_leave_nor_of_another_status(talk: Streams) -> None:
     a = talk.member("a")
     talk.enters(a, 1, (0,), (5, "Assignment delayed."))
     talk.works(a, -1, asked=-1)
@@ -265,8 +252,7 @@ def told_to_stop(talk: Streams) -> Client:
     return other
 
 
-def test_R_23_fires_when_a_member_goes_on_although_it_was_told_to_stop() -> None:
-    talk = Streams()
+def test_R_23_fires_when_a_member_goes_on_although_it_was_told_to_stop(talk: Streams) -> None:
     other = told_to_stop(talk)
     talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
     talk.told_for([other], 80, (4, ""))
@@ -278,8 +264,7 @@ def test_R_23_fires_when_a_member_goes_on_although_it_was_told_to_stop() -> None
     assert talk.the("R-23").status is Status.RESOLVED
 
 
-def test_R_23_allows_a_member_to_close_within_a_minute() -> None:
-    talk = Streams()
+def test_R_23_allows_a_member_to_close_within_a_minute(talk: Streams) -> None:
     other = told_to_stop(talk)
     talk.told_for([other], 50, (4, ""))
     talk.works(other, -1, asked=-1)
@@ -287,8 +272,7 @@ def test_R_23_allows_a_member_to_close_within_a_minute() -> None:
     assert "R-23" not in talk.rules()
 
 
-def test_R_23_is_no_matter_of_a_member_that_joins_again() -> None:
-    talk = Streams()
+def test_R_23_is_no_matter_of_a_member_that_joins_again(talk: Streams) -> None:
     other = told_to_stop(talk)
     talk.told_for([other], 50, (4, ""))
     talk.enters(other, 5, (1,))
@@ -299,8 +283,7 @@ def test_R_23_is_no_matter_of_a_member_that_joins_again() -> None:
 # ---------------------------------------------------------------------------------------------------- R-21
 
 
-def test_R_21_warns_when_nobody_of_a_share_group_gets_anything() -> None:
-    talk = Shares()
+def test_R_21_warns_when_nobody_of_a_share_group_gets_anything(talk: Shares) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.shares(a, 0, 2, ())
     talk.shares(b, 0, 3, ())
@@ -315,8 +298,7 @@ def test_R_21_warns_when_nobody_of_a_share_group_gets_anything() -> None:
     assert talk.rules() == ["R-21"]
 
 
-def test_R_21_blames_the_share_coordinator_where_the_topic_is_known_to_exist() -> None:
-    talk = Shares()
+def test_R_21_blames_the_share_coordinator_where_the_topic_is_known_to_exist(talk: Shares) -> None:
     record = topics(talk.now_us, {TOPICS["foo"]: "foo"}, cluster="c1")
     talk.model.receive(record._replace(partition=0, offset=talk.offset))
     talk.offset += 1
@@ -326,9 +308,8 @@ def test_R_21_blames_the_share_coordinator_where_the_topic_is_known_to_exist() -
     assert talk.the("R-21").summary.endswith("foo exists, so the share coordinator has not made the partitions ready.")
 
 
-def test_R_21_says_after_20_s_that_the_topic_does_not_exist_and_names_the_only_member() -> None:
+def test_R_21_says_after_20_s_that_the_topic_does_not_exist_and_names_the_only_member(talk: Shares) -> None:
     """Seen on 4.3.1: the topic was deleted, and was said to exist."""
-    talk = Shares()
     for partitions in (4, 0):
         talk.topics(foo=partitions)
     a = talk.member("a")
@@ -342,8 +323,7 @@ def test_R_21_says_after_20_s_that_the_topic_does_not_exist_and_names_the_only_m
     assert finding.member_id == "a-id"
 
 
-def test_R_21_waits_a_minute_and_allows_one_member_to_have_nothing() -> None:
-    talk = Shares()
+def test_R_21_waits_a_minute_and_allows_one_member_to_have_nothing(talk: Shares) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.shares(a, 0, 2, ())
     talk.goes_on([a], 50)
@@ -358,8 +338,7 @@ def test_R_21_waits_a_minute_and_allows_one_member_to_have_nothing() -> None:
 
 
 @pytest.mark.parametrize("error", [42, 130, 131, 132])
-def test_R_22_warns_of_a_topology_that_is_refused(error: int) -> None:
-    talk = Streams()
+def test_R_22_warns_of_a_topology_that_is_refused(talk: Streams, error: int) -> None:
     talk.enters(talk.member("a"), 1, (0,))
     b = talk.member("b")
     talk.refused_entry(b, error, "Topology updates are not supported yet.")
@@ -373,8 +352,7 @@ def test_R_22_warns_of_a_topology_that_is_refused(error: int) -> None:
     assert talk.the("R-22").status is Status.RESOLVED
 
 
-def test_R_22_tells_once_of_a_client_that_is_started_anew_and_refused_again() -> None:
-    talk = Streams()
+def test_R_22_tells_once_of_a_client_that_is_started_anew_and_refused_again(talk: Streams) -> None:
     talk.enters(talk.member("a"), 1, (0,))
     b = talk.member("b")
     for number in range(2):
@@ -385,8 +363,7 @@ def test_R_22_tells_once_of_a_client_that_is_started_anew_and_refused_again() ->
     assert len({finding.id for finding in talk.findings}) == 1
 
 
-def test_R_22_is_no_matter_of_other_refusals_nor_of_a_malformed_join() -> None:
-    talk = Streams()
+def test_R_22_is_no_matter_of_other_refusals_nor_of_a_malformed_join(talk: Streams) -> None:
     talk.enters(talk.member("a"), 1, (0,))
     b = talk.member("b")
     for error in (81, 14, 30):
@@ -397,17 +374,15 @@ def test_R_22_is_no_matter_of_other_refusals_nor_of_a_malformed_join() -> None:
     assert "R-22" not in talk.rules()
 
 
-def test_R_22_is_no_matter_of_a_consumer_group() -> None:
-    talk = Epochs()
+def test_R_22_is_no_matter_of_a_consumer_group(talk: Epochs) -> None:
     talk.joins(talk.member("a"), 2, foo(0))
     talk.refused_join(talk.member("b"), 42)
     talk.settle()
     assert "R-22" not in talk.rules()
 
 
-def test_endpoints_of_an_application_are_in_no_finding_and_in_no_view() -> None:
+def test_endpoints_of_an_application_are_in_no_finding_and_in_no_view(talk: Streams) -> None:
     """They are host names of its users' making (interactive queries)."""
-    talk = Streams()
     a = talk.member("a")
     host = wire.StreamsGroupHeartbeatRequestEndpoint(host="secret.example", port=8080)
     own = wire.StreamsGroupHeartbeatResponseEndpoint(host="secret.example", port=8080)
@@ -422,8 +397,7 @@ def test_endpoints_of_an_application_are_in_no_finding_and_in_no_view() -> None:
     assert "secret.example" not in f"{talk.findings}{talk.group_json()}"
 
 
-def test_a_snapshot_keeps_statuses_and_requests_to_stop() -> None:
-    talk = Streams()
+def test_a_snapshot_keeps_statuses_and_requests_to_stop(talk: Streams) -> None:
     fails(talk, "a", 1)
     again = Coordinator.restore(talk.model.snapshot())
     kept, _ = again.groups.opened(("c1", "g"))
@@ -449,9 +423,8 @@ def test_the_first_assignment_of_a_group_that_was_put_off_is_no_change_of_topics
     assert causes == {"the assignment had been put off": 1, "topics, a pattern or the configuration changed": 1}
 
 
-def test_a_leave_that_was_answered_as_if_it_had_failed_raised_the_epoch_and_it_is_not_known_who_is_left() -> None:
+def test_a_leave_that_was_answered_as_if_it_had_failed_raised_the_epoch_and_it_is_not_known_who_is_left(talk: Streams) -> None:
     """Seen on 4.3.1 while a follower stood still: the leave counts, and is answered COORDINATOR_NOT_AVAILABLE after 5 s."""
-    talk = Streams()
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 1, (0, 1))
     talk.enters(b, 2, ())

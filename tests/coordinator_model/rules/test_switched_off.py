@@ -16,7 +16,7 @@ import pytest
 from coordinator_model import rule_engine
 from coordinator_model.rule_engine import rules_for, timers_for
 from coordinator_model.rules import Rule
-from tests.coordinator_model.conversation import Conversation
+from tests.coordinator_model.conversation import Conversation, conversation_for
 from tests.coordinator_model.tests_of_rules import functions_of_rules
 
 Test = Callable[..., None]
@@ -25,7 +25,7 @@ Test = Callable[..., None]
 def fails(test: Test, /, **arguments: Any) -> bool:
     """Whether the test fails in a conversation of its own."""
     if "talk" in arguments:
-        arguments["talk"] = Conversation()
+        arguments["talk"] = conversation_for(test)
     try:
         test(**arguments)
     except Exception:

@@ -355,8 +355,7 @@ def test_T_12_does_not_infer_it_of_a_client_that_leaves_sooner_than_its_poll_int
     assert "T-12" not in talk.rules()
 
 
-def test_T_12_infers_it_in_a_group_of_the_consumer_protocol() -> None:
-    talk = Epochs()
+def test_T_12_infers_it_in_a_group_of_the_consumer_protocol(talk: Epochs) -> None:
     base, slow = talk.member("base"), talk.member("slow")
     talk.joins(base, 1, foo(0, 1))
     epoch = 1

@@ -50,8 +50,7 @@ def test_a_quiet_group_is_looked_at_by_less_than_half_of_them():
     assert 2 * len(timers_for(group)) < len(TIMER_RULES)
 
 
-def test_a_group_that_all_members_have_left_is_looked_at_each_ten_minutes() -> None:
-    talk = Conversation()
+def test_a_group_that_all_members_have_left_is_looked_at_each_ten_minutes(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.wait(30_000)
     assert _looked_at_in_s(talk) <= 15
@@ -70,9 +69,8 @@ def _looked_at_in_s(talk: Conversation) -> float:
 # ---------------------------------------------------------------------------------------------------- counting
 
 
-def test_a_finding_of_a_timer_is_counted_and_brought_up_to_date_with_each_occurrence() -> None:
+def test_a_finding_of_a_timer_is_counted_and_brought_up_to_date_with_each_occurrence(talk: Conversation) -> None:
     """It stayed at count 1 with the generation that it was first seen at."""
-    talk = Conversation()
     a, b = settled(talk)
     share_out(talk, [a, b], {a: parts(0), b: parts(0)})
     talk.settle()
@@ -89,8 +87,7 @@ def test_a_finding_of_a_timer_is_counted_and_brought_up_to_date_with_each_occurr
     assert told == [(Status.OPEN, 1, 3), (Status.UPDATE, 2, 4)]
 
 
-def test_two_join_phases_that_drag_on_are_two_occurrences_of_one_finding() -> None:
-    talk = Conversation()
+def test_two_join_phases_that_drag_on_are_two_occurrences_of_one_finding(talk: Conversation) -> None:
     a, b = settled(talk)
     asked = talk.ask_join(a)
     live(talk, [b], 15)
@@ -102,16 +99,14 @@ def test_two_join_phases_that_drag_on_are_two_occurrences_of_one_finding() -> No
     assert (finding.status, finding.count, finding.generation) == (Status.UPDATE, 2, 4)
 
 
-def test_what_stands_is_one_occurrence_however_often_it_is_looked_at() -> None:
-    talk = Conversation()
+def test_what_stands_is_one_occurrence_however_often_it_is_looked_at(talk: Conversation) -> None:
     a, b = settled(talk)
     share_out(talk, [a, b], {a: parts(0), b: parts(0)})
     live(talk, [a, b], 30)
     assert (talk.the("A-03").status, talk.the("A-03").count) == (Status.OPEN, 1)
 
 
-def test_each_request_of_a_member_from_the_future_and_of_a_simple_committer_is_counted() -> None:
-    talk = Conversation()
+def test_each_request_of_a_member_from_the_future_and_of_a_simple_committer_is_counted(talk: Conversation) -> None:
     a, b = settled(talk)
     tool = talk.client("tool")
     for _ in range(4):

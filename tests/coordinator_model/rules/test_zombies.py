@@ -206,9 +206,8 @@ def test_M_01_allows_refusals_while_its_join_is_parked(talk: Conversation) -> No
     assert talk.rules() == ["R-01", "T-04"]
 
 
-def test_M_01_and_O_01_leave_a_member_of_the_consumer_protocol_alone_that_rejoins_by_its_own_heartbeat() -> None:
+def test_M_01_and_O_01_leave_a_member_of_the_consumer_protocol_alone_that_rejoins_by_its_own_heartbeat(talk: Epochs) -> None:
     """It was said not to have joined again, for it sends no JoinGroup; its id comes back, as ids of that protocol do."""
-    talk = Epochs()
     a = talk.member("a")
     talk.joins(a, 1, foo(0))
     for epoch in range(3, 14, 2):

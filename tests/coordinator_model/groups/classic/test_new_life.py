@@ -64,9 +64,8 @@ def happened(talk: Conversation, *kinds: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("generation", [1, 4])
 @pytest.mark.parametrize("how", ["left", "deleted", "silent"])
-def test_a_new_life_of_a_group_is_one_rebalance_of_who_begins_it(how: str, generation: int) -> None:
+def test_a_new_life_of_a_group_is_one_rebalance_of_who_begins_it(talk: Conversation, how: str, generation: int) -> None:
     """It was published twice, once for a member of the old life that had left 75 s before, and as frames that are missing."""
-    talk = Conversation()
     ended(talk, how, generation)
     talk.model.drain_events()
     before = talk.group_json()["costs"]["new member"]
@@ -84,9 +83,8 @@ def test_a_new_life_of_a_group_is_one_rebalance_of_who_begins_it(how: str, gener
     assert difference(talk.records) is None
 
 
-def test_a_life_that_only_a_restart_of_the_coordinator_explains_is_learned_again() -> None:
+def test_a_life_that_only_a_restart_of_the_coordinator_explains_is_learned_again(talk: Conversation) -> None:
     """Its last generation was never written, and its members may go on."""
-    talk = Conversation()
     a, b = talk.client("a"), talk.client("b")
     talk.join_all([a, b], 4)
     talk.close(a)
@@ -96,9 +94,8 @@ def test_a_life_that_only_a_restart_of_the_coordinator_explains_is_learned_again
     assert [event["kind"] for event in happened(talk, "sight_lost", "sight_regained")] == ["sight_lost", "sight_regained"]
 
 
-def test_O_10_knows_in_a_new_life_what_the_group_had_committed() -> None:
+def test_O_10_knows_in_a_new_life_what_the_group_had_committed(talk: Conversation) -> None:
     """Its offsets expire with it, and were forgotten by the model, too, in just that moment."""
-    talk = Conversation()
     ended(talk, "left", 3)
     clients = begun(talk)
     talk.fetch_offsets(clients[0], {0: -1})
@@ -112,9 +109,10 @@ def test_O_10_knows_in_a_new_life_what_the_group_had_committed() -> None:
 
 
 @pytest.mark.parametrize(("joined_ms", "said"), [(-20, set()), (20, {"O-06"})])
-def test_O_06_keeps_two_lives_apart_where_the_answer_to_a_join_is_captured_late(joined_ms: int, said: set[str]) -> None:
+def test_O_06_keeps_two_lives_apart_where_the_answer_to_a_join_is_captured_late(
+    talk: Conversation, joined_ms: int, said: set[str]
+) -> None:
     """A member commits at a generation that the old life had, too; that it was admitted before is captured after that."""
-    talk = Conversation()
     ended(talk, "silent", 1)
     c = talk.client("c")
     talk.hand_out_id(c)
@@ -130,9 +128,8 @@ def test_O_06_keeps_two_lives_apart_where_the_answer_to_a_join_is_captured_late(
     assert {"O-06"} & set(talk.rules()) == said
 
 
-def test_O_06_keeps_two_lives_apart_of_a_deleted_group_whose_static_member_comes_back_at_once() -> None:
+def test_O_06_keeps_two_lives_apart_of_a_deleted_group_whose_static_member_comes_back_at_once(talk: Conversation) -> None:
     """It begins the new life at the generation of the old one, as if it had replaced itself in that."""
-    talk = Conversation()
     a, b = talk.client("a"), talk.client("b")
     a.instance_id = "i"
     give(talk, [a, b], 1, {a: (0,), b: (1,)})

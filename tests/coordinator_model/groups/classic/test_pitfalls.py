@@ -218,9 +218,8 @@ def test_what_is_owed_is_a_matter_of_deadlines_and_not_of_the_table(talk: Conver
     assert "C-02" in talk.rules()
 
 
-def test_a_member_that_was_replaced_is_judged_by_what_was_settled_then() -> None:
+def test_a_member_that_was_replaced_is_judged_by_what_was_settled_then(talk: Conversation) -> None:
     """The instance id is another's from the moment at which the log has it."""
-    talk = Conversation()
     leader, first = static_group(talk)
     replace(talk, leader, "two")
     talk.wait(1_000)

@@ -87,8 +87,7 @@ def test_answers_whose_reasons_frames_do_not_show_are_apart() -> None:
 # ---------------------------------------------------------------------------------------------------- accepted requests
 
 
-def test_the_verdict_says_what_the_answer_needs_by_which_rows_and_which_frame_excludes_it() -> None:
-    talk = Conversation()
+def test_the_verdict_says_what_the_answer_needs_by_which_rows_and_which_frame_excludes_it(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.round([a, b], 4)
     talk.wait(27_800)
@@ -105,8 +104,7 @@ def test_the_verdict_says_what_the_answer_needs_by_which_rows_and_which_frame_ex
     assert frame.frame.startswith("JoinGroup v9 answer: success, generation 4")
 
 
-def test_the_verdict_on_a_stranger_names_the_member_list() -> None:
-    talk = Conversation()
+def test_the_verdict_on_a_stranger_names_the_member_list(talk: Conversation) -> None:
     settled(talk)
     stranger = talk.client("s")
     stranger.member_id, stranger.generation = "stranger", 3
@@ -118,8 +116,7 @@ def test_the_verdict_on_a_stranger_names_the_member_list() -> None:
     assert "or a member (H14): stranger is not in the list of 2 that the leader of generation 3 was given" in verdict.text
 
 
-def test_the_verdict_on_a_replaced_member_names_its_successor() -> None:
-    talk = Conversation()
+def test_the_verdict_on_a_replaced_member_names_its_successor(talk: Conversation) -> None:
     leader, first = static_group(talk)
     second = replace(talk, leader, "two")
     talk.wait(1_000)
@@ -130,8 +127,7 @@ def test_the_verdict_on_a_replaced_member_names_its_successor() -> None:
     assert f"member {second.member_id} had taken over instance id i" in verdict.text
 
 
-def test_a_broker_that_loads_accepts_every_heartbeat() -> None:
-    talk = Conversation()
+def test_a_broker_that_loads_accepts_every_heartbeat(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.round([a, b], 4)
     talk.wait(1_000)
@@ -147,8 +143,9 @@ def test_a_broker_that_loads_accepts_every_heartbeat() -> None:
 
 
 @pytest.mark.parametrize(("synced", "unlawful"), [(False, []), (True, ["C16"])])
-def test_a_commit_is_told_to_wait_for_the_assignment_only_before_it(*, synced: bool, unlawful: list[str]) -> None:
-    talk = Conversation()
+def test_a_commit_is_told_to_wait_for_the_assignment_only_before_it(
+    talk: Conversation, *, synced: bool, unlawful: list[str]
+) -> None:
     a, b = settled(talk)
     talk.join_all([a, b], 4)
     if synced:
@@ -161,8 +158,7 @@ def test_a_commit_is_told_to_wait_for_the_assignment_only_before_it(*, synced: b
     assert talk.rules() == (["P-07"] if unlawful else [])
 
 
-def test_nobody_is_fenced_who_names_no_instance_id() -> None:
-    talk = Conversation()
+def test_nobody_is_fenced_who_names_no_instance_id(talk: Conversation) -> None:
     a, _ = settled(talk)
     with verdicts() as found:
         talk.heartbeat(a, 82)
@@ -171,8 +167,7 @@ def test_nobody_is_fenced_who_names_no_instance_id() -> None:
     assert verdict.text == "it needs a request of a sender that is fenced or returning (H6): this was none"
 
 
-def test_an_error_that_no_row_gives_needs_nothing_else() -> None:
-    talk = Conversation()
+def test_an_error_that_no_row_gives_needs_nothing_else(talk: Conversation) -> None:
     a, _ = settled(talk)
     with verdicts() as found:
         talk.heartbeat(a, 79)
@@ -181,8 +176,7 @@ def test_an_error_that_no_row_gives_needs_nothing_else() -> None:
     ]
 
 
-def test_a_sync_of_a_generation_that_is_over_is_refused_as_such_and_not_asked_to_wait() -> None:
-    talk = Conversation()
+def test_a_sync_of_a_generation_that_is_over_is_refused_as_such_and_not_asked_to_wait(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.round([a, b], 4)
     talk.wait(1_000)
@@ -196,8 +190,7 @@ def test_a_sync_of_a_generation_that_is_over_is_refused_as_such_and_not_asked_to
 # ---------------------------------------------------------------------------------------------------- lawful
 
 
-def test_a_deleted_group_bounds_nothing() -> None:
-    talk = Conversation()
+def test_a_deleted_group_bounds_nothing(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.round([a, b], 4)
     talk.wait(1_000)
@@ -208,8 +201,7 @@ def test_a_deleted_group_bounds_nothing() -> None:
     assert found == []
 
 
-def test_lawful_traffic_has_no_verdict() -> None:
-    talk = Conversation()
+def test_lawful_traffic_has_no_verdict(talk: Conversation) -> None:
     with verdicts() as found:
         a, b = settled(talk)
         live(talk, [a, b], 5)

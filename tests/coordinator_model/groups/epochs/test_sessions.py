@@ -40,8 +40,7 @@ def silent_for_s(talk: Epochs, lives: Client) -> float:
     return (talk.the("T-04").opened_at_us - since_us) / 1_000_000
 
 
-def test_a_session_is_over_after_the_longest_that_brokers_allow_by_default() -> None:
-    talk = Epochs()
+def test_a_session_is_over_after_the_longest_that_brokers_allow_by_default(talk: Epochs) -> None:
     a, _ = two(talk)
     assert 68 <= silent_for_s(talk, a) <= 69
     assert (
@@ -73,8 +72,7 @@ def test_the_setting_of_another_type_of_group_does_not_count() -> None:
     assert silent_for_s(talk, a) >= 68
 
 
-def test_T_04_tells_for_how_long_partitions_were_idle_until_others_were_given_them() -> None:
-    talk = Epochs()
+def test_T_04_tells_for_how_long_partitions_were_idle_until_others_were_given_them(talk: Epochs) -> None:
     a, b = two(talk)
     talk.wait(2_000)
     talk.close(b)
@@ -88,8 +86,7 @@ def test_T_04_tells_for_how_long_partitions_were_idle_until_others_were_given_th
     assert talk.rules() == ["T-04"]
 
 
-def test_what_others_were_given_shows_how_long_a_session_lasts_and_the_next_is_over_sooner() -> None:
-    talk = Epochs()
+def test_what_others_were_given_shows_how_long_a_session_lasts_and_the_next_is_over_sooner(talk: Epochs) -> None:
     a, b = two(talk)
     talk.close(b)
     talk.live([a], 45)
@@ -110,8 +107,7 @@ def test_what_others_were_given_shows_how_long_a_session_lasts_and_the_next_is_o
     assert "which takes 45.0 to 45.2 s" in finding.summary
 
 
-def test_a_pause_that_a_session_outlasted_shows_that_it_is_longer() -> None:
-    talk = Epochs()
+def test_a_pause_that_a_session_outlasted_shows_that_it_is_longer(talk: Epochs) -> None:
     a, b = two(talk)
     talk.beats(a)
     talk.wait(64_000)
@@ -123,8 +119,7 @@ def test_a_pause_that_a_session_outlasted_shows_that_it_is_longer() -> None:
 
 
 @pytest.mark.parametrize("how", ["reconnected", "moved"])
-def test_a_pause_across_a_restart_of_the_coordinator_shows_nothing(how: str) -> None:
-    talk = Epochs()
+def test_a_pause_across_a_restart_of_the_coordinator_shows_nothing(talk: Epochs, how: str) -> None:
     a, _ = two(talk)
     if how == "reconnected":
         talk.close(a)
@@ -136,25 +131,22 @@ def test_a_pause_across_a_restart_of_the_coordinator_shows_nothing(how: str) -> 
     assert group_of(talk).session_bounds == SessionBounds()
 
 
-def test_a_member_that_is_told_after_a_session_that_it_is_none_shows_how_long_that_is() -> None:
-    talk = Epochs()
+def test_a_member_that_is_told_after_a_session_that_it_is_none_shows_how_long_that_is(talk: Epochs) -> None:
     a, b = two(talk)
     talk.live([a], 50)
     talk.refused(b, 25)
     assert 50_000 <= group_of(talk).session_bounds.most_ms <= 51_000
 
 
-def test_a_member_that_is_told_early_that_it_is_none_shows_nothing_of_sessions() -> None:
+def test_a_member_that_is_told_early_that_it_is_none_shows_nothing_of_sessions(talk: Epochs) -> None:
     """An operator removed it, or the coordinator lost it."""
-    talk = Epochs()
     a, b = two(talk)
     talk.live([a], 5)
     talk.refused(b, 25)
     assert group_of(talk).session_bounds == SessionBounds()
 
 
-def test_a_member_whose_joins_are_refused_until_its_session_ends_did_not_go_silent() -> None:
-    talk = Epochs()
+def test_a_member_whose_joins_are_refused_until_its_session_ends_did_not_go_silent(talk: Epochs) -> None:
     a, b = two(talk)
     for _ in range(23):
         talk.beats(a)
@@ -169,8 +161,7 @@ def test_a_member_whose_joins_are_refused_until_its_session_ends_did_not_go_sile
     assert "T-04" not in talk.rules()
 
 
-def test_T_04_names_the_silent_member_of_a_share_group_among_others_of_its_client_id() -> None:
-    talk = Shares()
+def test_T_04_names_the_silent_member_of_a_share_group_among_others_of_its_client_id(talk: Shares) -> None:
     a, b = talk.member("same"), talk.member("same")
     b.member_id = "other-id"
     talk.shares(a, 0, 2, (0,))
@@ -181,8 +172,7 @@ def test_T_04_names_the_silent_member_of_a_share_group_among_others_of_its_clien
     assert "locked until their time ran out" in finding.summary
 
 
-def test_T_04_names_the_silent_member_of_a_streams_group_and_speaks_of_tasks() -> None:
-    talk = Streams()
+def test_T_04_names_the_silent_member_of_a_streams_group_and_speaks_of_tasks(talk: Streams) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.enters(a, 2, (0,))
     talk.enters(b, 3)
@@ -198,8 +188,7 @@ def test_bounds_that_contradict_each_other_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("how", ["left", "crashed", "crashed, and frames were lost"])
-def test_a_group_that_expired_unseen_begins_again_at_a_lower_epoch(how: str) -> None:
-    talk = Epochs()
+def test_a_group_that_expired_unseen_begins_again_at_a_lower_epoch(talk: Epochs, how: str) -> None:
     a, b = two(talk)
     for number in range(3):
         talk.beats(a, 4 + number)
@@ -230,8 +219,7 @@ def test_a_group_that_expired_unseen_begins_again_at_a_lower_epoch(how: str) -> 
     assert [rule for rule in talk.rules() if rule not in {"T-04", "V-01", "V-04"}] == []
 
 
-def test_E_15_a_stranger_is_known_in_a_group_that_began_again() -> None:
-    talk = Epochs()
+def test_E_15_a_stranger_is_known_in_a_group_that_began_again(talk: Epochs) -> None:
     a, b = two(talk)
     talk.leaves(a)
     talk.leaves(b)
@@ -246,8 +234,7 @@ def test_E_15_a_stranger_is_known_in_a_group_that_began_again() -> None:
     assert talk.rules() == ["E-15"]
 
 
-def test_a_join_that_was_asked_before_the_epoch_rose_begins_no_new_life() -> None:
-    talk = Epochs()
+def test_a_join_that_was_asked_before_the_epoch_rose_begins_no_new_life(talk: Epochs) -> None:
     a, b = two(talk)
     late = talk.ask_beat(talk.member("c"), 0, **talk.join_fields())
     talk.beats(a, 5)

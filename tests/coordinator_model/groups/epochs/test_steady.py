@@ -69,9 +69,8 @@ def calls_of(action: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("owned", [None, {}])
-def test_javas_storm_of_heartbeats_is_lawful_and_each_costs_as_much_as_the_first(owned: Parts | None) -> None:
+def test_javas_storm_of_heartbeats_is_lawful_and_each_costs_as_much_as_the_first(talk: Epochs, owned: Parts | None) -> None:
     """Until it can resolve the id of a topic that it was assigned, the client heartbeats without a pause: 12,000 times in 2.8 s."""
-    talk = Epochs()
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))
     talk.joins(b, 3, {})
@@ -91,9 +90,8 @@ def test_javas_storm_of_heartbeats_is_lawful_and_each_costs_as_much_as_the_first
     assert talk.rules() == []
 
 
-def test_steady_heartbeats_take_the_short_way() -> None:
+def test_steady_heartbeats_take_the_short_way(talk: Epochs) -> None:
     """Those of a static member, of one without partitions, and of a Streams group, too."""
-    talk = Epochs()
     members = [talk.member("a"), talk.member("b", "static"), talk.member("c")]
     talk.joins(members[0], 2, foo(0))
     talk.joins(members[1], 3, foo(1))

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epoch_groups import newcomer, upgrade
 from tests.coordinator_model.epochs import Epochs, foo
-
-
-@pytest.fixture
-def talk() -> Epochs:
-    return Epochs()
 
 
 def kept(talk: Epochs) -> list[tuple[str, str, int | None]]:

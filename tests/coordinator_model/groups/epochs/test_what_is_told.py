@@ -61,8 +61,7 @@ AS = {"classic": as_classic, "consumer": as_consumer, "share": as_share, "stream
 
 @pytest.mark.parametrize("before", AS)
 @pytest.mark.parametrize("after", AS)
-def test_P_12_takes_a_deleted_group_for_no_converted_one(before: str, after: str) -> None:
-    talk = AnyKind()
+def test_P_12_takes_a_deleted_group_for_no_converted_one(talk: AnyKind, before: str, after: str) -> None:
     AS[before](talk)
     deleted(talk)
     AS[after](talk)
@@ -74,8 +73,7 @@ def test_P_12_takes_a_deleted_group_for_no_converted_one(before: str, after: str
 
 @pytest.mark.parametrize(("before", "after"), [("classic", "consumer"), ("consumer", "classic"), ("classic", "streams")])
 @pytest.mark.parametrize("admin", ["", "refused", "before its life"])
-def test_P_12_notes_a_conversion_of_a_group_that_was_not_deleted(before: str, after: str, admin: str) -> None:
-    talk = AnyKind()
+def test_P_12_notes_a_conversion_of_a_group_that_was_not_deleted(talk: AnyKind, before: str, after: str, admin: str) -> None:
     if admin == "before its life":
         AS[before](talk)
         deleted(talk)
@@ -87,8 +85,7 @@ def test_P_12_notes_a_conversion_of_a_group_that_was_not_deleted(before: str, af
     assert [rule for rule in talk.rules() if rule != "G-05"] == ["P-12"]
 
 
-def test_a_consumer_group_that_takes_the_place_of_a_deleted_classic_one_is_stable_at_its_own_epoch() -> None:
-    talk = AnyKind()
+def test_a_consumer_group_that_takes_the_place_of_a_deleted_classic_one_is_stable_at_its_own_epoch(talk: AnyKind) -> None:
     as_classic(talk)
     deleted(talk)
     a = talk.member("a")
@@ -110,9 +107,8 @@ def enters(talk: AnyKind, kind: str, name: str, epoch: int) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [("consumer", "share"), ("share", "streams"), ("streams", "consumer")])
-def test_a_group_of_another_type_ends_the_open_rebalance_of_the_one_before(before: str, after: str) -> None:
+def test_a_group_of_another_type_ends_the_open_rebalance_of_the_one_before(talk: AnyKind, before: str, after: str) -> None:
     """It can only be another group of that name: the one before expired unseen."""
-    talk = AnyKind()
     enters(talk, before, "a", 2)
     enters(talk, before, "b", 3)
     talk.model.drain_events()
@@ -128,8 +124,7 @@ def test_a_group_of_another_type_ends_the_open_rebalance_of_the_one_before(befor
 
 @pytest.mark.parametrize("numbers", [(), (0,), (0, 1)])
 @pytest.mark.parametrize("epoch", [3, 4])
-def test_a_share_member_whose_assignment_shrinks_gives_nothing_up(numbers: tuple[int, ...], epoch: int) -> None:
-    talk = Shares()
+def test_a_share_member_whose_assignment_shrinks_gives_nothing_up(talk: Shares, numbers: tuple[int, ...], epoch: int) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.shares(a, 0, 2, (0, 1, 2))
     talk.shares(b, 0, 3, (0, 1, 2))
@@ -146,8 +141,7 @@ def test_a_share_member_whose_assignment_shrinks_gives_nothing_up(numbers: tuple
 
 
 @pytest.mark.parametrize("numbers", [(), (0,), (0, 1)])
-def test_a_consumer_whose_assignment_shrinks_is_asked_to_give_up(numbers: tuple[int, ...]) -> None:
-    talk = Epochs()
+def test_a_consumer_whose_assignment_shrinks_is_asked_to_give_up(talk: Epochs, numbers: tuple[int, ...]) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1, 2))
     talk.joins(b, 3, {})
@@ -192,8 +186,7 @@ def static_in_mid_life(talk: Epochs, name: str = "a") -> Client:
 
 @pytest.mark.parametrize("seen", ["in mid-life", "after a gap", "from its join on"])
 @pytest.mark.parametrize("crossed", ["", "crossed"])
-def test_a_static_member_that_was_replaced_is_not_left_for_a_while(seen: str, crossed: str) -> None:
-    talk = Epochs()
+def test_a_static_member_that_was_replaced_is_not_left_for_a_while(talk: Epochs, seen: str, crossed: str) -> None:
     if seen == "from its join on":
         a = talk.member("a", "i")
         talk.joins(a, 5, foo(0))
@@ -218,8 +211,7 @@ def test_a_static_member_that_was_replaced_is_not_left_for_a_while(seen: str, cr
 
 @pytest.mark.parametrize("seen", ["in mid-life", "from its join on"])
 @pytest.mark.parametrize("other", [None, "j"])
-def test_a_static_member_that_nobody_replaces_is_left_for_a_while(seen: str, other: str | None) -> None:
-    talk = Epochs()
+def test_a_static_member_that_nobody_replaces_is_left_for_a_while(talk: Epochs, seen: str, other: str | None) -> None:
     if seen == "in mid-life":
         a = static_in_mid_life(talk)
     else:
@@ -260,8 +252,7 @@ SEEN: tuple[Callable[[Epochs], Client], ...] = (in_mid_life, after_a_gap, since_
 
 
 @pytest.mark.parametrize("seen", SEEN)
-def test_a_repeated_subscription_is_no_change(seen: Callable[[Epochs], Client]) -> None:
-    talk = Epochs()
+def test_a_repeated_subscription_is_no_change(talk: Epochs, seen: Callable[[Epochs], Client]) -> None:
     a = seen(talk)
     for names in (("foo", "bar"), ("bar", "foo"), ("foo", "bar", "foo")):
         talk.beats(a, subscribed_topic_names=names)
@@ -279,8 +270,9 @@ def test_a_repeated_subscription_is_no_change(seen: Callable[[Epochs], Client]) 
 
 @pytest.mark.parametrize("seen", SEEN)
 @pytest.mark.parametrize("change", [{"subscribed_topic_names": ("foo",)}, {"subscribed_topic_regex": "f.*"}])
-def test_a_changed_subscription_is_told_as_the_cause(seen: Callable[[Epochs], Client], change: dict[str, Any]) -> None:
-    talk = Epochs()
+def test_a_changed_subscription_is_told_as_the_cause(
+    talk: Epochs, seen: Callable[[Epochs], Client], change: dict[str, Any]
+) -> None:
     a = seen(talk)
     talk.beats(a, subscribed_topic_names=("foo", "bar"), subscribed_topic_regex="")
     talk.beats(a, a.generation + 1, **change)
@@ -292,8 +284,7 @@ def test_a_changed_subscription_is_told_as_the_cause(seen: Callable[[Epochs], Cl
 
 @pytest.mark.parametrize("watched", ["a classic group", "nothing before"])
 @pytest.mark.parametrize("restored", ["", "restored in between"])
-def test_a_join_group_whose_answer_shows_the_conversion_is_told_once(watched: str, restored: str) -> None:
-    talk = Epochs()
+def test_a_join_group_whose_answer_shows_the_conversion_is_told_once(talk: Epochs, watched: str, restored: str) -> None:
     if watched == "a classic group":
         client = settled(talk)[0]
     else:
@@ -313,8 +304,7 @@ def test_a_join_group_whose_answer_shows_the_conversion_is_told_once(watched: st
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_each_join_group_after_the_conversion_is_told(times: int) -> None:
-    talk = Epochs()
+def test_each_join_group_after_the_conversion_is_told(talk: Epochs, times: int) -> None:
     client = settled(talk)[0]
     talk.joins(talk.member("new"), 4, {})
     told(talk, "member_joined")

@@ -49,9 +49,10 @@ def test_a_member_that_died_within_its_session_is_one(talk: Conversation) -> Non
 
 
 @pytest.mark.parametrize("instance_id", [None, "i"])
-def test_a_group_that_expired_and_begins_again_at_the_same_generation_is_another(instance_id: str | None) -> None:
+def test_a_group_that_expired_and_begins_again_at_the_same_generation_is_another(
+    talk: Conversation, instance_id: str | None
+) -> None:
     """Its static member comes back under its instance id, after the session of the one before was over."""
-    talk = Conversation()
     a, b = talk.client("a"), talk.client("b")
     a.instance_id = instance_id
     talk.round([a, b], 1)
