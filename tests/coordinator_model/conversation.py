@@ -404,6 +404,11 @@ class Conversation:
         """The rules that spoke, once each, in order."""
         return list(dict.fromkeys(finding.rule for finding in self.opened()))
 
+    def settled_rules(self) -> list[str]:
+        """The same, once what is held has come out."""
+        self.settle()
+        return self.rules()
+
     def the(self, rule: str) -> Finding:
         """The newest event of the only finding of this rule."""
         events = [finding for finding in self.findings if finding.rule == rule]

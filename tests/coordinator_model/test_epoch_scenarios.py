@@ -14,8 +14,7 @@ from tests.coordinator_model.streams import Shares, Streams
 
 
 def silent(talk: Epochs, *but: str) -> None:
-    talk.settle()
-    assert talk.rules() == list(but)
+    assert talk.settled_rules() == list(but)
 
 
 # ---------------------------------------------------------------------------------------------------- reconciliation
@@ -503,8 +502,7 @@ def test_the_epoch_of_a_share_group_does_not_rise_with_each_heartbeat(talk: Shar
     talk.shares(b, 0, 3, ())
     talk.shares(a, 2, 3)
     talk.goes_on([a, b], 30)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
     for epoch in range(4, 72):
         talk.shares(a, epoch - 1, epoch)
         talk.shares(b, epoch - 1, epoch)

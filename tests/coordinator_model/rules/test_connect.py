@@ -136,8 +136,7 @@ def test_R_27_covers_the_hot_loop_that_it_explains(talk: Conversation) -> None:
     a, b = pair(talk)
     go_round(a, b, 20)
     go_round(a, b, 100, every_ms=100)
-    talk.settle()
-    assert talk.rules() == ["R-27"]
+    assert talk.settled_rules() == ["R-27"]
 
 
 def test_R_27_is_resolved_when_the_worker_has_caught_up(talk: Conversation) -> None:
@@ -175,8 +174,7 @@ def test_R_27_is_quiet_about_a_worker_that_catches_up_each_time(talk: Conversati
         a.offset = offset
         rebalance(a, b)
         talk.wait(3_000)
-    talk.settle()
-    assert "R-27" not in talk.rules()
+    assert "R-27" not in talk.settled_rules()
 
 
 def test_R_27_is_quiet_about_a_worker_that_makes_progress(talk: Conversation) -> None:
@@ -186,8 +184,7 @@ def test_R_27_is_quiet_about_a_worker_that_makes_progress(talk: Conversation) ->
         b.offset, a.offset = offset, offset + 5
         rebalance(a, b)
         talk.wait(3_000)
-    talk.settle()
-    assert "R-27" not in talk.rules()
+    assert "R-27" not in talk.settled_rules()
 
 
 def test_R_27_is_quiet_until_a_member_that_is_gone_cannot_count_any_more(talk: Conversation) -> None:
@@ -197,8 +194,7 @@ def test_R_27_is_quiet_until_a_member_that_is_gone_cannot_count_any_more(talk: C
     b.offset = a.offset = 0
     rebalance(a, b)
     go_round(a, b, 20, asked=0)
-    talk.settle()
-    assert "R-27" not in talk.rules()
+    assert "R-27" not in talk.settled_rules()
 
 
 def test_R_27_does_not_count_JoinGroups_without_an_assignment_before(talk: Conversation) -> None:
@@ -207,8 +203,7 @@ def test_R_27_does_not_count_JoinGroups_without_an_assignment_before(talk: Conve
         talk.refuse_join(talk.ask_join(b.client, **b.offers()), UNKNOWN_MEMBER_ID)
         talk.heartbeat(a.client)
         talk.wait(1_000)
-    talk.settle()
-    assert "R-27" not in talk.rules()
+    assert "R-27" not in talk.settled_rules()
 
 
 def test_R_27_is_quiet_about_two_workers_of_one_address_one_of_which_is_ahead(talk: Conversation) -> None:
@@ -218,8 +213,7 @@ def test_R_27_is_quiet_about_two_workers_of_one_address_one_of_which_is_ahead(ta
     for _ in range(8):
         rebalance(b, a)
         talk.wait(3_000)
-    talk.settle()
-    assert "R-27" not in talk.rules()
+    assert "R-27" not in talk.settled_rules()
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -292,8 +286,7 @@ def test_R_28_does_not_compare_with_a_generation_of_an_earlier_group(talk: Conve
     rebalance(b)
     rebalance(b)
     rebalance(b)
-    talk.settle()
-    assert "R-28" not in talk.rules()
+    assert "R-28" not in talk.settled_rules()
 
 
 @pytest.mark.parametrize("how", ["closed", "left out"])
@@ -312,5 +305,4 @@ def test_R_28_is_resolved_when_one_is_gone(talk: Conversation, how: str) -> None
 
 def test_R_28_allows_workers_of_one_generation_that_have_addresses_of_their_own(talk: Conversation) -> None:
     pair(talk)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []

@@ -73,8 +73,7 @@ def test_M_13_tells_how_many_dead_members_keep_how_much(talk: Epochs) -> None:
 def test_M_13_allows_members_that_leave_and_fewer_deaths(talk: Epochs, died: str) -> None:
     stays = group_of_one(talk)
     lives(talk, stays, 6 if died == "left" else 3, died=died)
-    talk.settle()
-    assert "M-13" not in talk.rules()
+    assert "M-13" not in talk.settled_rules()
 
 
 def test_M_13_allows_processes_of_one_client_id_that_are_killed_together(talk: Epochs) -> None:
@@ -247,14 +246,12 @@ def test_M_13_allows_streams_processes_that_are_started_anew_or_of_which_one_fol
     talk: Streams, names: list[str]
 ) -> None:
     replaced(talk, [*names * 6][:6])
-    talk.settle()
-    assert "M-13" not in talk.rules()
+    assert "M-13" not in talk.settled_rules()
 
 
 def test_M_13_allows_threads_of_a_streams_process_that_worked_for_a_while_before_they_left(talk: Streams) -> None:
     replaced(talk, [f"app-StreamThread-{number}-consumer" for number in range(6)], lives_ms=12_000)
-    talk.settle()
-    assert "M-13" not in talk.rules()
+    assert "M-13" not in talk.settled_rules()
 
 
 def test_M_13_allows_a_streams_process_of_several_threads_that_is_started_anew(talk: Streams) -> None:
@@ -268,8 +265,7 @@ def test_M_13_allows_a_streams_process_of_several_threads_that_is_started_anew(t
             talk.works(thread, -1, asked=-1)
             talk.close(thread)
         talk.wait(2_000)
-    talk.settle()
-    assert "M-13" not in talk.rules()
+    assert "M-13" not in talk.settled_rules()
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -33,8 +33,7 @@ def test_C_11_fires_on_an_answer_to_a_heartbeat_with_an_epoch_that_has_another_c
     talk.now_us += 1_000
     a.outstanding -= 1
     talk._feed(Kind.RESPONSE, Asked(a, asked.api_key, asked.api_version, asked.exchange), frame)
-    talk.settle()
-    assert talk.rules() == ["C-11"]
+    assert talk.settled_rules() == ["C-11"]
     finding = talk.the("C-11")
     assert (finding.severity, finding.blame, finding.group_type) == (Severity.ERROR, Blame.CAPTURE, "consumer")
     assert talk.group_json()["learning"] == "an answer does not belong to its request"
@@ -261,8 +260,7 @@ def test_T_06_goes_by_the_session_that_the_brokers_are_said_to_have() -> None:
 def test_T_06_allows_throttled_answers_of_groups_with_epochs(talk: Epochs) -> None:
     a = alone(talk)
     slow_beat(talk, a, 16_000, throttle_time_ms=16_000)
-    talk.settle()
-    assert "T-06" not in talk.rules()
+    assert "T-06" not in talk.settled_rules()
 
 
 @pytest.mark.parametrize(("error", "rule"), [(14, "C-06"), (15, "C-13")])

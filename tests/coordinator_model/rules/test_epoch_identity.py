@@ -52,8 +52,7 @@ def test_S_01_allows_restarts_whose_losers_stay_away(talk: Epochs) -> None:
         taker = talk.member(f"a{number}", "i")
         hands_over(talk, holder, taker)
         holder = taker
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_01_allows_a_successor_that_asks_before_its_predecessor_has_left(talk: Epochs) -> None:
@@ -64,8 +63,7 @@ def test_S_01_allows_a_successor_that_asks_before_its_predecessor_has_left(talk:
         talk.refused_join(taker, 111)
         hands_over(talk, holder, taker)
         holder = taker
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_01_allows_one_heartbeat_of_the_loser_and_its_leave(talk: Epochs) -> None:
@@ -74,8 +72,7 @@ def test_S_01_allows_one_heartbeat_of_the_loser_and_its_leave(talk: Epochs) -> N
     hands_over(talk, a, b)
     talk.refused(a, 82, epoch=2)
     talk.refused(a, 82, epoch=-2)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_01_allows_the_holder_to_take_its_place_again_after_its_successor_has_gone(talk: Epochs) -> None:
@@ -84,8 +81,7 @@ def test_S_01_allows_the_holder_to_take_its_place_again_after_its_successor_has_
     hands_over(talk, a, b)
     talk.close(b)
     talk.refused_join(a, 111)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- S-02
@@ -116,8 +112,7 @@ def test_S_02_allows_a_burst_and_one_more_heartbeat(talk: Epochs) -> None:
     a, _ = fenced(talk)
     for _ in range(3):
         talk.refused(a, 82, epoch=2)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- M-09
@@ -185,8 +180,7 @@ def test_T_05_allows_a_member_that_leaves_before_its_poll_interval_is_over(talk:
     talk.live([a], RT_MS // 1_000 - 5)
     talk.leaves(a)
     talk.joins(a, 4, foo(0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_05_leaves_a_member_alone_that_had_lost_its_coordinator(talk: Epochs) -> None:
@@ -197,8 +191,7 @@ def test_T_05_leaves_a_member_alone_that_had_lost_its_coordinator(talk: Epochs) 
     again = a.reconnected()
     talk.leaves(again)
     talk.joins(again, 4, foo(0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_05_is_no_matter_of_another_process(talk: Epochs) -> None:
@@ -206,8 +199,7 @@ def test_T_05_is_no_matter_of_another_process(talk: Epochs) -> None:
     talk.live([a], RT_MS // 1_000 + 5)
     talk.leaves(a)
     talk.joins(talk.member("b"), 4, foo(0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -302,8 +294,7 @@ def test_O_02_allows_the_last_commit_of_a_member_and_that_of_an_operator(talk: E
     talk.commits(a)
     talk.leaves(a)
     talk.commits(a, epoch=-1)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_O_02_leaves_a_commit_alone_while_a_join_is_under_way(talk: Epochs) -> None:
@@ -312,8 +303,7 @@ def test_O_02_leaves_a_commit_alone_while_a_join_is_under_way(talk: Epochs) -> N
     asked = talk.ask_beat(a, 0, **talk.join_fields())
     talk.commits(a.reconnected(), epoch=3)
     talk.answer(asked, talk.given(a, 3, foo(0)))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_a_snapshot_keeps_who_took_an_instance_id_and_what_was_left_behind(talk: Epochs) -> None:

@@ -622,13 +622,11 @@ LAWFUL: dict[Conversation, tuple[type[Epochs], ...]] = {
 def test_what_is_unlawful_is_told_by_its_rules_and_by_no_other(rules: str, conversation: Conversation, kind: type[Epochs]) -> None:
     talk = kind()
     conversation(talk)
-    talk.settle()
-    assert [told for told in talk.rules() if told not in OF_THE_CAPTURE] == rules.split(" and ")
+    assert [told for told in talk.settled_rules() if told not in OF_THE_CAPTURE] == rules.split(" and ")
 
 
 @pytest.mark.parametrize(("conversation", "kind"), [(one, kind) for one, kinds in LAWFUL.items() for kind in kinds])
 def test_what_is_lawful_is_not_told(conversation: Conversation, kind: type[Epochs]) -> None:
     talk = kind()
     conversation(talk)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []

@@ -56,8 +56,7 @@ def test_G_02_fires_when_a_stale_heartbeat_succeeds(talk: Conversation) -> None:
 def test_G_02_fires_on_a_stale_commit_and_on_a_stale_sync(talk: Conversation) -> None:
     old = left_behind(talk)
     talk.commit(old)
-    talk.settle()
-    assert talk.rules() == ["G-02", "O-02"]
+    assert talk.settled_rules() == ["G-02", "O-02"]
     other = Conversation()
     old = left_behind(other)
     other.call(old, other.sync_request(old, []), other.synced())
@@ -69,25 +68,21 @@ def test_G_02_fires_on_a_stale_commit_and_on_a_stale_sync(talk: Conversation) ->
 def test_G_02_counts_a_heartbeat_told_to_rejoin_from_brokers_that_validate_first(talk: Conversation) -> None:
     old = left_behind(talk)
     talk.heartbeat(old, 27, version=2)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
     talk.heartbeat(old, 27, version=3)
-    talk.settle()
-    assert talk.rules() == ["G-02"]
+    assert talk.settled_rules() == ["G-02"]
 
 
 def test_G_02_counts_an_old_clients_heartbeat_where_other_answers_show_that_the_broker_is_newer(talk: Conversation) -> None:
     old = left_behind(talk)
     talk.heartbeat(old, 27, version=2)
-    talk.settle()
-    assert talk.rules() == ["G-02"]
+    assert talk.settled_rules() == ["G-02"]
 
 
 def test_G_02_does_not_take_another_broker_for_one_of_the_coordinators_release(talk: Conversation) -> None:
     old = left_behind(talk).reconnected("2")
     talk.heartbeat(old, 27, version=2)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_02_allows_a_request_that_was_under_way_when_the_round_completed(talk: Conversation) -> None:
@@ -98,8 +93,7 @@ def test_G_02_allows_a_request_that_was_under_way_when_the_round_completed(talk:
     for one in asked:
         talk.joined(one, generation=4, leader=a, roster=[a, b])
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_02_takes_a_request_queued_behind_a_parked_one_as_asked_when_that_was_answered(talk: Conversation) -> None:
@@ -109,8 +103,7 @@ def test_G_02_takes_a_request_queued_behind_a_parked_one_as_asked_when_that_was_
     for one in parked:
         talk.joined(one, generation=4, leader=a, roster=[a, b])
     talk.answer(queued, wire.HeartbeatResponse(error_code=22))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_02_ignores_heartbeats_while_the_broker_says_it_loads(talk: Conversation) -> None:
@@ -118,8 +111,7 @@ def test_G_02_ignores_heartbeats_while_the_broker_says_it_loads(talk: Conversati
     a = talk.client("x")
     talk.refuse_join(talk.ask_join(a), 14)
     talk.heartbeat(old)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_02_does_not_compare_across_a_failover(talk: Conversation) -> None:
@@ -127,15 +119,13 @@ def test_G_02_does_not_compare_across_a_failover(talk: Conversation) -> None:
     talk.heartbeat(old, 16)
     moved = old.reconnected(broker="2")
     talk.heartbeat(moved)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_02_ignores_a_commit_whose_partitions_never_reached_the_coordinator(talk: Conversation) -> None:
     old = left_behind(talk)
     talk.commit(old, 3)
-    talk.settle()
-    assert talk.rules() == ["O-09"]
+    assert talk.settled_rules() == ["O-09"]
 
 
 def test_G_02_resolves_when_it_does_not_recur(talk: Conversation) -> None:
@@ -176,8 +166,7 @@ def test_G_04_allows_an_answer_that_was_captured_late(talk: Conversation) -> Non
     for one in asked:
         talk.joined(one, generation=7, leader=a, roster=[a, b])
     talk.joined(late, generation=6, leader=a, roster=[a, b])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_04_allows_a_failover_to_reissue(talk: Conversation) -> None:
@@ -186,8 +175,7 @@ def test_G_04_allows_a_failover_to_reissue(talk: Conversation) -> None:
     a, b = a.reconnected("2"), b.reconnected("2")
     talk.round([a, b], 5)
     talk.round([a, b], 4)  # and only within the new incarnation is this a fall
-    talk.settle()
-    assert talk.rules() == ["G-04"]
+    assert talk.settled_rules() == ["G-04"]
 
 
 def test_G_05_documents_a_reset_after_deletion(talk: Conversation) -> None:
@@ -198,8 +186,7 @@ def test_G_05_documents_a_reset_after_deletion(talk: Conversation) -> None:
     result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
     talk.call(admin, wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,)))
     talk.round([talk.client("c")], 1)
-    talk.settle()
-    assert talk.rules() == ["G-05"]
+    assert talk.settled_rules() == ["G-05"]
     assert "deleted" in talk.the("G-05").summary
 
 
@@ -209,8 +196,7 @@ def test_G_05_documents_a_reset_of_a_group_that_may_have_expired_empty(talk: Con
     talk.leave(b)
     talk.wait(700_000)
     talk.round([talk.client("c")], 1)
-    talk.settle()
-    assert talk.rules() == ["G-05"]
+    assert talk.settled_rules() == ["G-05"]
     assert talk.the("G-05").severity is Severity.INFO
 
 
@@ -224,8 +210,7 @@ def test_G_05_does_not_excuse_a_deletion_before_the_later_generation(talk: Conve
     talk.wait(1_000)
     a, b = settled(talk, generation=7)
     talk.round([a, b], 6)
-    talk.settle()
-    assert "G-04" in talk.rules()
+    assert "G-04" in talk.settled_rules()
     assert talk.rules() == ["G-04"]
 
 
@@ -251,8 +236,7 @@ def test_G_02_allows_a_coordinator_to_restart_unseen_before_the_generation_was_w
     talk.close(a)
     talk.close(b)
     talk.heartbeat(c, generation=3)  # as of the log, generation 3 lives
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_02_does_not_allow_it_while_a_connection_lasts(talk: Conversation) -> None:
@@ -260,8 +244,7 @@ def test_G_02_does_not_allow_it_while_a_connection_lasts(talk: Conversation) -> 
     c = b.reconnected()
     talk.join_all([a, b], 4)
     talk.heartbeat(c, generation=3)
-    talk.settle()
-    assert "G-02" in talk.rules()
+    assert "G-02" in talk.settled_rules()
 
 
 def test_G_02_takes_a_request_behind_unseen_ones_as_asked_when_it_was_captured(talk: Conversation) -> None:
@@ -271,8 +254,7 @@ def test_G_02_takes_a_request_behind_unseen_ones_as_asked_when_it_was_captured(t
     pending = talk.ask(other, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=b.member_id))
     talk.round([a, b], 4)
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_05_documents_a_restart_before_the_later_generation_was_written(talk: Conversation) -> None:
@@ -282,8 +264,7 @@ def test_G_05_documents_a_restart_before_the_later_generation_was_written(talk: 
     talk.close(b)
     a, b = a.reconnected(), b.reconnected()
     talk.round([a, b], 6)
-    talk.settle()
-    assert talk.rules() == ["G-05"]
+    assert talk.settled_rules() == ["G-05"]
     assert "restarted" in talk.the("G-05").summary
 
 
@@ -310,11 +291,9 @@ def test_G_03_takes_a_heartbeat_told_to_rejoin_as_proof_from_brokers_that_valida
     talk.heartbeat(b, 22)
     talk.wait(1)
     talk.heartbeat(a, 27, version=2)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
     talk.heartbeat(a, 27, version=3)
-    talk.settle()
-    assert "G-03" in talk.rules()
+    assert "G-03" in talk.settled_rules()
 
 
 def test_G_03_takes_an_old_clients_heartbeat_as_proof_where_other_answers_show_that_the_broker_is_newer(talk: Conversation) -> None:
@@ -322,8 +301,7 @@ def test_G_03_takes_an_old_clients_heartbeat_as_proof_where_other_answers_show_t
     talk.heartbeat(b, 22)
     talk.wait(1)
     talk.heartbeat(a, 27, version=2)
-    talk.settle()
-    assert talk.rules() == ["G-03"]
+    assert talk.settled_rules() == ["G-03"]
 
 
 def test_G_03_takes_an_accepted_commit_as_proof(talk: Conversation) -> None:
@@ -331,11 +309,9 @@ def test_G_03_takes_an_accepted_commit_as_proof(talk: Conversation) -> None:
     talk.heartbeat(b, 22)
     talk.wait(1)
     talk.commit(a, 12)
-    talk.settle()
-    assert talk.rules() == ["O-09"]
+    assert talk.settled_rules() == ["O-09"]
     talk.commit(a)
-    talk.settle()
-    assert "G-03" in talk.rules()
+    assert "G-03" in talk.settled_rules()
 
 
 def test_G_03_allows_a_refusal_that_nothing_contradicts(talk: Conversation) -> None:
@@ -343,8 +319,7 @@ def test_G_03_allows_a_refusal_that_nothing_contradicts(talk: Conversation) -> N
     talk.heartbeat(b, 22)
     talk.wait(1)
     talk.round([a, b], 4)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_03_allows_a_success_that_was_under_way_when_it_was_refused(talk: Conversation) -> None:
@@ -352,8 +327,7 @@ def test_G_03_allows_a_success_that_was_under_way_when_it_was_refused(talk: Conv
     pending = talk.ask(a, wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=a.member_id))
     talk.heartbeat(b, 22)
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_03_allows_a_refusal_that_was_asked_before_the_generation_was_proven(talk: Conversation) -> None:
@@ -363,8 +337,7 @@ def test_G_03_allows_a_refusal_that_was_asked_before_the_generation_was_proven(t
     talk.round([a, b], 4)
     talk.answer(pending, wire.HeartbeatResponse(error_code=22))
     talk.heartbeat(a)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_03_allows_a_coordinator_to_load_the_group_in_between(talk: Conversation) -> None:
@@ -373,8 +346,7 @@ def test_G_03_allows_a_coordinator_to_load_the_group_in_between(talk: Conversati
     talk.wait(1)
     talk.heartbeat(a, 16)
     talk.heartbeat(a)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_03_allows_a_heartbeats_success_while_the_broker_says_it_loads(talk: Conversation) -> None:
@@ -383,8 +355,7 @@ def test_G_03_allows_a_heartbeats_success_while_the_broker_says_it_loads(talk: C
     talk.wait(1)
     talk.model._loading["c1", "1"] = talk.now_us
     talk.heartbeat(a)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_03_allows_a_restart_when_nobody_was_connected(talk: Conversation) -> None:
@@ -394,8 +365,7 @@ def test_G_03_allows_a_restart_when_nobody_was_connected(talk: Conversation) -> 
     talk.close(b)
     talk.wait(1)
     talk.heartbeat(a.reconnected())
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_03_forgets_a_refusal_after_a_minute(talk: Conversation) -> None:
@@ -408,8 +378,7 @@ def test_G_03_forgets_a_refusal_after_a_minute(talk: Conversation) -> None:
         talk.wait(1_000)
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
     talk.heartbeat(a)
-    talk.settle()
-    assert talk.rules() == ["T-04", "C-01"]
+    assert talk.settled_rules() == ["T-04", "C-01"]
 
 
 def test_G_03_resolves_when_it_does_not_recur(talk: Conversation) -> None:
@@ -442,16 +411,14 @@ def test_G_06_compares_leader_and_protocol_too(talk: Conversation, fields: dict[
     first, second = talk.ask_join(a), talk.ask_join(b)
     leader_answer(first, 4, [a, b])
     leader_answer(second, 4, [a, b], **fields)
-    talk.settle()
-    assert "G-06" in talk.rules()
+    assert "G-06" in talk.settled_rules()
 
 
 def test_G_06_allows_the_answer_to_a_repeated_join(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.join_all([a, b], 4)
     leader_answer(talk.ask_join(a.reconnected()), 4, [b, a])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_06_allows_a_static_leader_to_be_replaced(talk: Conversation) -> None:
@@ -464,8 +431,7 @@ def test_G_06_allows_a_static_leader_to_be_replaced(talk: Conversation) -> None:
     asked = talk.ask_join(new)
     new.member_id = "i-new"
     leader_answer(asked, 3, [new, b], skip_assignment=True)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize(("instance_id", "found"), [("i", []), (None, ["G-06"])])
@@ -484,8 +450,7 @@ def test_G_06_allows_a_static_leader_to_be_replaced_that_only_a_follower_named(
     asked = talk.ask_join(new)
     new.member_id = "i-new"
     leader_answer(asked, 3, [new, b], skip_assignment=instance_id is not None)
-    talk.settle()
-    assert talk.rules() == found
+    assert talk.settled_rules() == found
 
 
 def test_G_06_does_not_compare_a_list_without_instance_ids_where_members_are_static(talk: Conversation) -> None:
@@ -504,8 +469,7 @@ def test_G_06_does_not_compare_a_list_without_instance_ids_where_members_are_sta
     talk.joined(asked, generation=1, leader=a, roster=[a, again])
     talk.now_us = answered_us
     talk.joined(first, generation=1, leader=a, roster=[a, b])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize("found", [15, 0])
@@ -523,8 +487,7 @@ def test_a_generation_that_was_not_written_may_be_issued_again_after_there_was_n
     a.member_id = ""
     talk.hand_out_id(a, "a-again")
     leader_answer(talk.ask_join(a), 4, [a, b])
-    talk.settle()
-    assert bool({"G-03", "G-06", "M-03"} & set(talk.rules())) is (found == 0)
+    assert bool({"G-03", "G-06", "M-03"} & set(talk.settled_rules())) is (found == 0)
 
 
 def test_G_06_allows_a_failover_to_issue_the_generation_anew(talk: Conversation) -> None:
@@ -532,8 +495,7 @@ def test_G_06_allows_a_failover_to_issue_the_generation_anew(talk: Conversation)
     talk.join_all([a, b], 4)
     a, b = a.reconnected("2"), b.reconnected("2")
     leader_answer(talk.ask_join(b), 4, [b])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_06_allows_a_coordinator_to_restart_unseen_before_the_generation_was_written(talk: Conversation) -> None:
@@ -542,8 +504,7 @@ def test_G_06_allows_a_coordinator_to_restart_unseen_before_the_generation_was_w
     talk.close(a)
     talk.close(b)
     leader_answer(talk.ask_join(b.reconnected()), 4, [b])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- G-07
@@ -646,8 +607,7 @@ def test_G_08_waits_for_a_late_answer(talk: Conversation) -> None:
     for one in asked:
         talk.joined(one, generation=5, leader=a, roster=[a, b])
     talk.joined(late, generation=4, leader=a, roster=[a, b])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_08_sees_that_somebody_else_stayed(talk: Conversation) -> None:
@@ -677,8 +637,7 @@ def test_G_08_allows_a_passage_through_empty(talk: Conversation) -> None:
     talk.wait(11_000)
     c = talk.client("c")
     talk.round([c], 5)
-    talk.settle()
-    assert talk.rules() == ["T-09"]
+    assert talk.settled_rules() == ["T-09"]
 
 
 def test_G_08_allows_that_all_sessions_may_have_run_out(talk: Conversation) -> None:
@@ -700,8 +659,7 @@ def test_G_08_needs_the_roster_of_the_generation_before(talk: Conversation) -> N
     b.member_id = "m-b"
     talk.joined(talk.ask_join(b), generation=3, leader=a, roster=[])
     talk.joined(talk.ask_join(b), generation=6, leader=a, roster=[])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- G-09
@@ -736,8 +694,7 @@ def test_G_09_fires_on_a_success_with_members_and_neither_member_id_nor_leader_a
     talk.round([talk.client("a")], 3)
     members = (wire.JoinGroupResponseMember(member_id="", metadata=SUBSCRIBED),)
     reply(talk.ask_join(talk.client("b")), generation_id=3, protocol_type="consumer", protocol_name="range", members=members)
-    talk.settle()
-    assert talk.rules() == ["G-09"]
+    assert talk.settled_rules() == ["G-09"]
     assert talk.model.groups.opened(("c1", "g"))[0].assignments.mixed_since_us == 0
 
 
@@ -756,16 +713,14 @@ def test_G_09_allows_the_answer_to_a_replacement_that_could_not_be_written(talk:
     new = talk.client("b")
     new.instance_id = "i"
     reply(talk.ask_join(new), error_code=-1, generation_id=3, leader=a.member_id, protocol_name="range")
-    talk.settle()
-    assert talk.rules() == ["C-08"]
+    assert talk.settled_rules() == ["C-08"]
 
 
 def test_G_09_allows_the_answer_of_a_group_of_the_new_type(talk: Conversation) -> None:
     a = talk.client("a")
     a.member_id = "m"
     reply(talk.ask_join(a), error_code=0, generation_id=7, member_id="m", protocol_type="consumer", protocol_name="range")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- G-10
@@ -794,22 +749,19 @@ def test_G_10_fires_on_a_generation_older_than_the_last_two(talk: Conversation) 
 def test_G_10_allows_the_generation_before(talk: Conversation) -> None:
     _, b = thrice(talk)
     talk.heartbeat(b, 22, generation=4)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_10_does_not_judge_another_connection(talk: Conversation) -> None:
     _, b = thrice(talk)
     talk.heartbeat(b.reconnected(), 22, generation=3)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_10_allows_commits_without_a_generation(talk: Conversation) -> None:
     _, b = thrice(talk)
     talk.commit(b, generation_id_or_member_epoch=-1)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_10_takes_a_generation_for_received_whose_answer_was_captured_after_the_next_one(talk: Conversation) -> None:
@@ -820,15 +772,13 @@ def test_G_10_takes_a_generation_for_received_whose_answer_was_captured_after_th
     talk.joined(talk.ask_join(a), generation=7, leader=a, roster=[a])
     talk.joined(late, generation=6, leader=a, roster=[])
     talk.call(b, talk.sync_request(b, []), talk.synced(22))
-    talk.settle()
-    assert "G-10" not in talk.rules()
+    assert "G-10" not in talk.settled_rules()
 
 
 def test_G_10_needs_to_know_the_generation_before(talk: Conversation) -> None:
     _, b = settled(talk)
     talk.heartbeat(b, 22, generation=1)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- G-11
@@ -864,16 +814,14 @@ def test_G_11_fires_on_a_member_of_the_lost_generation_that_is_accepted_at_its_n
 def test_G_11_allows_a_generation_that_was_written(talk: Conversation) -> None:
     _, b = collided(talk, written=True)
     talk.heartbeat(b)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_11_allows_a_member_that_rejoined(talk: Conversation) -> None:
     a, b = collided(talk, written=False)
     talk.joined(talk.ask_join(b), generation=4, leader=a, roster=[])
     talk.heartbeat(b)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_11_forgets_the_lost_generation_when_the_next_is_handed_out(talk: Conversation) -> None:
@@ -881,8 +829,7 @@ def test_G_11_forgets_the_lost_generation_when_the_next_is_handed_out(talk: Conv
     talk.joined(talk.ask_join(a), generation=5, leader=a, roster=[a, b])
     talk.sync_all([a])
     talk.heartbeat(b, 22)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
     assert not talk.model.groups.opened(("c1", "g"))[0].member_identity.alert
 
 
@@ -955,8 +902,7 @@ def test_G_12_allows_an_answer_under_way_when_the_phase_began(talk: Conversation
     talk.wait(300)
     talk.heartbeat(member)
     talk.heartbeat(member, 27)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_G_12_allows_the_success_of_a_coordinator_that_loads_the_group(talk: Conversation) -> None:

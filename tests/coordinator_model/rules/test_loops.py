@@ -109,8 +109,7 @@ def test_R_06_and_R_07_allow_a_rolling_restart_of_four(talk: Conversation, names
 def test_R_06_allows_one_restart_of_each_member_that_the_others_follow_up_twice(talk: Conversation) -> None:
     """Members of Kafka Streams give up tasks and join again after somebody left and after somebody came: four generations a restart."""
     alternating(talk, 9)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_06_and_R_07_allow_a_single_consumer_that_starts_and_stops(talk: Conversation) -> None:
@@ -244,8 +243,7 @@ def test_R_06_resolves_when_it_is_quiet(talk: Conversation) -> None:
 def test_R_06_folds_under_the_client_that_loops(talk: Conversation) -> None:
     clients = settled(talk)
     flaps(talk, talk.client("bad"), clients, 3, times=8)
-    talk.settle()
-    assert talk.rules() == ["R-07"]
+    assert talk.settled_rules() == ["R-07"]
 
 
 def polls_too_rarely(talk: Conversation, client: Client, others: list[Client], generation: int, times: int) -> int:
@@ -264,8 +262,7 @@ def polls_too_rarely(talk: Conversation, client: Client, others: list[Client], g
 def test_R_06_leaves_a_client_that_polls_too_rarely_to_T_05(talk: Conversation) -> None:
     a, b = settled(talk)
     polls_too_rarely(talk, b, [a], 3, times=8)
-    talk.settle()
-    assert talk.rules() == ["T-05"]
+    assert talk.settled_rules() == ["T-05"]
     assert len({finding.id for finding in talk.findings}) == 1
 
 
@@ -282,8 +279,7 @@ def test_R_06_speaks_of_others_beside_a_client_that_polls_too_rarely(talk: Conve
         for one in asked:
             talk.joined(one, generation=generation, leader=leader, roster=[a, b, c])
         talk.sync_all([a, b, c], leader=leader)
-    talk.settle()
-    assert talk.rules() == ["T-05", "R-06"]
+    assert talk.settled_rules() == ["T-05", "R-06"]
 
 
 # ---------------------------------------------------------------------------------------------------- R-07
@@ -379,8 +375,7 @@ def test_R_07_allows_three_in_a_row(talk: Conversation) -> None:
     a, b = settled(talk)
     flaps(talk, talk.client("bad"), [a, b], 3, times=1)
     arrives(talk, talk.client("bad"), [a, b], 6)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_07_is_interrupted_by_another_starter(talk: Conversation) -> None:
@@ -390,8 +385,7 @@ def test_R_07_is_interrupted_by_another_starter(talk: Conversation) -> None:
     flaps(talk, talk.client("bad"), [a, b, c], 4, times=1)
     departs(talk, c, [a, b], 7)
     flaps(talk, talk.client("bad"), [a, b], 7, times=1)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_07_is_interrupted_by_a_generation_that_was_not_seen(talk: Conversation) -> None:
@@ -399,8 +393,7 @@ def test_R_07_is_interrupted_by_a_generation_that_was_not_seen(talk: Conversatio
     bad = talk.client("bad")
     flaps(talk, bad, clients, 3, times=1)
     flaps(talk, bad, clients, 7, times=1)
-    talk.settle()
-    assert talk.rules() == ["G-08"]
+    assert talk.settled_rules() == ["G-08"]
 
 
 def test_R_07_is_interrupted_by_lost_records(talk: Conversation) -> None:
@@ -409,8 +402,7 @@ def test_R_07_is_interrupted_by_lost_records(talk: Conversation) -> None:
     flaps(talk, bad, clients, 3, times=1)
     talk.lose(3)
     flaps(talk, bad, clients, 6, times=1)
-    talk.settle()
-    assert talk.rules() == ["V-01"]
+    assert talk.settled_rules() == ["V-01"]
 
 
 def test_R_07_looks_back_15_minutes(talk: Conversation) -> None:
@@ -449,8 +441,7 @@ def test_R_07_takes_a_client_id_for_shared_when_an_unseen_member_bears_it(talk: 
         generation += 1
         departs(talk, bad, [a], generation)
         group.members[unseen.member_id].removed = None
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_07_knows_a_static_member_by_its_instance_id(talk: Conversation) -> None:
@@ -597,8 +588,7 @@ def test_R_07_does_not_blame_a_member_for_being_removed_by_an_operator(talk: Con
         generation += 1
         told_to_rejoin(talk, [a, b])
         talk.round([a, b], generation)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_a_join_that_is_refused_is_not_taken_for_what_began_the_rebalance(talk: Conversation) -> None:
@@ -633,8 +623,7 @@ def test_R_07_does_not_name_a_client_without_an_id(talk: Conversation) -> None:
         talk.sync_all([a, b, nameless])
         generation += 1
         departs(talk, nameless, [a, b], generation)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- R-10
@@ -673,15 +662,13 @@ def test_R_10_allows_a_leader_that_asks_twice_more_in_its_generation(talk: Conve
         talk.wait(300)
         talk.joined(talk.ask_join(a), generation=4, leader=a, roster=[a, b])
     talk.sync_all([a, b])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_10_allows_connections_that_broke(talk: Conversation) -> None:
     a, b = settled(talk)
     joins_without_sync(talk, a, b, 4, reconnect=True)
-    talk.settle()
-    assert talk.rules() == ["R-07"]
+    assert talk.settled_rules() == ["R-07"]
 
 
 def test_R_10_starts_anew_after_a_sync_and_after_lost_records(talk: Conversation) -> None:
@@ -691,8 +678,7 @@ def test_R_10_starts_anew_after_a_sync_and_after_lost_records(talk: Conversation
     joins_without_sync(talk, a, b, 2)
     talk.lose(2)
     joins_without_sync(talk, a, b, 2)
-    talk.settle()
-    assert talk.rules() == ["V-01", "G-04"]
+    assert talk.settled_rules() == ["V-01", "G-04"]
 
 
 def test_R_10_resolves_when_the_member_syncs(talk: Conversation) -> None:
@@ -751,16 +737,14 @@ def test_R_12_does_not_count_members_that_are_restarted(talk: Conversation) -> N
     departs(talk, b, [a], 2)
     arrives(talk, talk.client("b"), [a], 3)
     arrives(talk, talk.client("c"), [a], 4)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_12_needs_new_members(talk: Conversation) -> None:
     members = newborn(talk, generations=3, every_ms=500)
     members.append(talk.client("m4"))
     talk.round(members[:3], 4)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_12_needs_the_birth_and_both_rosters(talk: Conversation) -> None:
@@ -769,8 +753,7 @@ def test_R_12_needs_the_birth_and_both_rosters(talk: Conversation) -> None:
     for generation in (3, 4, 5):
         members.append(talk.client(f"m{generation}"))
         arrives(talk, members[-1], members[:-1], generation)
-    talk.settle()
-    assert talk.rules() == ["V-01"]
+    assert talk.settled_rules() == ["V-01"]
 
 
 def test_R_12_counts_from_the_first_join_of_the_group(talk: Conversation) -> None:
@@ -788,8 +771,7 @@ def test_R_12_counts_from_the_first_join_of_the_group(talk: Conversation) -> Non
     for generation in (2, 3, 4):
         members.append(talk.client(f"m{generation + 1}"))
         arrives(talk, members[-1], members[:-1], generation)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_12_resolves_when_it_is_quiet(talk: Conversation) -> None:
@@ -824,15 +806,13 @@ def test_R_17_fires_on_a_member_that_goes_back_and_forth(talk: Conversation) -> 
 def test_R_17_compares_topics_only(talk: Conversation) -> None:
     a, b = settled(talk)
     subscribes(talk, a, b, [subscription("t", user_data=bytes([index % 2])) for index in range(6)])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_17_allows_a_subscription_that_grows(talk: Conversation) -> None:
     a, b = settled(talk)
     subscribes(talk, a, b, [subscription(*"abcdefgh"[:count]) for count in range(1, 8)])
-    talk.settle()
-    assert talk.rules() == ["R-07"]
+    assert talk.settled_rules() == ["R-07"]
 
 
 def test_R_17_allows_changes_over_hours(talk: Conversation) -> None:
@@ -847,8 +827,7 @@ def test_R_17_does_not_judge_what_is_no_subscription(talk: Conversation, protoco
     for index in range(8):
         protocol = wire.JoinGroupRequestProtocol(name="range", metadata=raw + bytes([index % 2]))
         talk.refuse_join(talk.ask_join(b, protocol_type=protocol_type, protocols=(protocol,)), 27, b.member_id)
-    talk.settle()
-    assert "R-17" not in talk.rules()
+    assert "R-17" not in talk.settled_rules()
 
 
 def test_R_17_resolves_when_the_member_leaves(talk: Conversation) -> None:

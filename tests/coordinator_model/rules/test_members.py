@@ -54,8 +54,7 @@ def test_M_02_needs_the_full_roster(talk: Conversation) -> None:
     stranger = talk.client("s")
     stranger.member_id, stranger.generation = "stranger", 3
     talk.heartbeat(stranger)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_02_knows_a_static_member_that_replaced_another(talk: Conversation) -> None:
@@ -77,8 +76,7 @@ def test_M_02_waits_for_a_new_roster_after_lost_records(talk: Conversation) -> N
     stranger = talk.client("s")
     stranger.member_id, stranger.generation = "stranger", 3
     talk.heartbeat(stranger)
-    talk.settle()
-    assert talk.rules() == ["V-01"]
+    assert talk.settled_rules() == ["V-01"]
 
 
 def test_M_08_fires_when_the_answer_names_another_member(talk: Conversation) -> None:
@@ -100,16 +98,14 @@ def test_M_08_allows_a_new_id_for_one_that_named_none(talk: Conversation) -> Non
     successor = b.reconnected()
     successor.member_id = ""
     talk.joined(talk.ask_join(successor), generation=3, leader=a, roster=[], member_id="m-new")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_08_allows_an_error_that_names_another_member(talk: Conversation) -> None:
     """What an error carries beside its code means nothing; brokers echo whatever they were asked with."""
     a, b = settled(talk)
     talk.refuse_join(talk.ask_join(b), 25, a.member_id)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- M-01, M-02: their guards
@@ -127,8 +123,7 @@ def test_M_02_allows_a_replaced_member_what_it_asked_before_it_was_replaced(talk
     new = static(talk, "two", "i")
     talk.joined(talk.ask_join(new), generation=5, leader=leader, roster=[], member_id="i-new")
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
-    talk.settle()
-    assert talk.rules() == ["V-01"]
+    assert talk.settled_rules() == ["V-01"]
 
 
 def test_M_02_leaves_a_fenced_static_member_to_S_03(talk: Conversation) -> None:
@@ -140,8 +135,7 @@ def test_M_02_leaves_a_fenced_static_member_to_S_03(talk: Conversation) -> None:
     talk.call(new, talk.sync_request(new, []), talk.synced())
     talk.wait(1)
     talk.heartbeat(first, generation=4)
-    talk.settle()
-    assert "S-03" in talk.rules()
+    assert "S-03" in talk.settled_rules()
     assert talk.rules() == ["S-03"]
 
 
@@ -182,8 +176,7 @@ def test_M_03_fires_on_a_join_too(talk: Conversation) -> None:
     talk.refuse_join(talk.ask_join(b), 25, b.member_id)
     talk.wait(1)
     talk.heartbeat(a)
-    talk.settle()
-    assert "M-03" in talk.rules()
+    assert "M-03" in talk.settled_rules()
 
 
 @pytest.mark.parametrize("how", ["told to rejoin", "commit"])
@@ -196,8 +189,7 @@ def test_M_03_needs_more_than_a_success_that_a_join_phase_allows(talk: Conversat
         talk.commit(a)
     else:
         talk.heartbeat(a, 27)
-    talk.settle()
-    assert "M-03" not in talk.rules()
+    assert "M-03" not in talk.settled_rules()
 
 
 def test_M_03_allows_an_eviction_after_the_session(talk: Conversation) -> None:
@@ -206,8 +198,7 @@ def test_M_03_allows_an_eviction_after_the_session(talk: Conversation) -> None:
     talk.heartbeat(b, 25)
     talk.wait(1)
     talk.heartbeat(a)  # its answer was on the way when the group began to rebalance
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_03_allows_an_eviction_by_a_round(talk: Conversation) -> None:
@@ -216,8 +207,7 @@ def test_M_03_allows_an_eviction_by_a_round(talk: Conversation) -> None:
     talk.heartbeat(b, 25)
     talk.wait(1)
     talk.heartbeat(a)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_03_allows_a_failover_to_forget_what_was_not_written(talk: Conversation) -> None:
@@ -225,8 +215,7 @@ def test_M_03_allows_a_failover_to_forget_what_was_not_written(talk: Conversatio
     talk.heartbeat(b, 25)
     talk.heartbeat(a, 16)
     talk.heartbeat(b.reconnected("2"))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_03_does_not_judge_versions_of_brokers_that_say_so_while_unloading(talk: Conversation) -> None:
@@ -235,8 +224,7 @@ def test_M_03_does_not_judge_versions_of_brokers_that_say_so_while_unloading(tal
     talk.heartbeat(b, 25, version=2)
     talk.wait(1)
     talk.heartbeat(b)
-    talk.settle()
-    assert talk.rules() == ["T-03"]
+    assert talk.settled_rules() == ["T-03"]
 
 
 def test_M_03_does_not_judge_a_request_under_another_instance_id(talk: Conversation) -> None:
@@ -247,8 +235,7 @@ def test_M_03_does_not_judge_a_request_under_another_instance_id(talk: Conversat
     talk.wait(1)
     b.instance_id = None
     talk.heartbeat(b)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_03_does_not_take_a_static_members_round_for_its_own(talk: Conversation) -> None:
@@ -258,8 +245,7 @@ def test_M_03_does_not_take_a_static_members_round_for_its_own(talk: Conversatio
     talk.heartbeat(first, 25)
     talk.wait(1)
     talk.heartbeat(leader)
-    talk.settle()
-    assert talk.rules() == ["T-03"]
+    assert talk.settled_rules() == ["T-03"]
 
 
 def test_M_03_fires_on_a_static_member_under_its_own_instance_id(talk: Conversation) -> None:
@@ -281,8 +267,7 @@ def test_M_03_needs_proof_of_membership_before(talk: Conversation) -> None:
     talk.heartbeat(b, 25)
     talk.wait(1)
     talk.heartbeat(b)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_03_needs_the_session_timeout_to_judge_by_others(talk: Conversation) -> None:
@@ -298,8 +283,7 @@ def test_M_03_needs_the_session_timeout_to_judge_by_others(talk: Conversation) -
     talk.heartbeat(c, 25, generation=5)
     talk.wait(1)
     talk.heartbeat(a)
-    talk.settle()
-    assert talk.rules() == ["V-01"]
+    assert talk.settled_rules() == ["V-01"]
 
 
 def test_few_suspected_refusals_are_kept(talk: Conversation) -> None:
@@ -339,8 +323,7 @@ def refused_stranger(talk: Conversation) -> list[str]:
     stranger = talk.client("s")
     stranger.member_id = "made-up"
     talk.refuse_join(talk.ask_join(stranger), 25, "made-up")
-    talk.settle()
-    return talk.rules()
+    return talk.settled_rules()
 
 
 def test_M_04_needs_to_have_seen_the_birth(talk: Conversation) -> None:
@@ -390,16 +373,14 @@ def test_M_04_knows_an_id_that_expired_unused(talk: Conversation) -> None:
     talk.wait(11_000)
     for _ in range(2):
         talk.refuse_join(talk.ask_join(late), 25, late.member_id)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_04_knows_members_that_were_evicted(talk: Conversation) -> None:
     a, b = newborn(talk)
     talk.round([a], 2)
     talk.refuse_join(talk.ask_join(b), 25, b.member_id)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_04_stops_when_too_many_ids_were_handed_out_to_remember(talk: Conversation) -> None:
@@ -506,15 +487,13 @@ def test_M_06_allows_an_old_client_to_join_at_once(talk: Conversation) -> None:
     asked = talk.ask(client, talk.join_request(client), version=3)
     client.member_id = "old-1"
     talk.joined(asked, generation=1, leader=client, roster=[client])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_06_allows_a_static_member_to_join_at_once(talk: Conversation) -> None:
     client = static(talk, "c", "i")
     talk.round([client], 1)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- M-07
@@ -552,15 +531,13 @@ def test_M_07_fires_on_two_hosts_that_act_as_one_member(talk: Conversation) -> N
 def test_M_07_waits_for_more_than_two_cycles(talk: Conversation) -> None:
     b, clone = twins(talk)
     by_turns(talk, b, clone, 2)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_07_allows_several_connections_from_one_host(talk: Conversation) -> None:
     b, other = twins(talk, host="10.0.0.1")
     by_turns(talk, b, other, 6)
-    talk.settle()
-    assert talk.rules() == ["T-04"]
+    assert talk.settled_rules() == ["T-04"]
 
 
 def test_M_07_allows_a_client_that_moves_from_address_to_address(talk: Conversation) -> None:
@@ -571,8 +548,7 @@ def test_M_07_allows_a_client_that_moves_from_address_to_address(talk: Conversat
         b.host = f"10.0.1.{number % 2}"
         talk.wait(1_500)
         talk.heartbeat(b)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- M-09
@@ -613,8 +589,7 @@ def test_M_09_counts_unused_ids_of_the_same_host_only(talk: Conversation) -> Non
         client = talk.client("app")
         client.host = f"10.0.0.{number % 7}"
         talk.hand_out_id(client)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_09_allows_members_that_leave(talk: Conversation) -> None:
@@ -623,8 +598,7 @@ def test_M_09_allows_members_that_leave(talk: Conversation) -> None:
         talk.round([client], 1 + 2 * number)
         talk.leave(client)
         talk.close(client)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_09_tells_of_an_upgrade_only_to_clients_that_do_not_ask_for_an_id_first(talk: Conversation) -> None:
@@ -653,8 +627,7 @@ def test_M_09_counts_no_ids_that_the_coordinator_had_removed(talk: Conversation,
         talk.round([a], generation + 1)  # without it
         if removal == "refused":
             talk.heartbeat(slow, 25)
-    talk.settle()
-    assert "M-09" not in talk.rules()
+    assert "M-09" not in talk.settled_rules()
 
 
 # ---------------------------------------------------------------------------------------------------- M-13
@@ -759,8 +732,7 @@ def test_M_13_allows_members_that_leave(talk: Conversation) -> None:
         talk.leave(process)
         talk.close(process)
         talk.round(others, generation + 1)
-    talk.settle()
-    assert talk.rules() == ["R-06"]
+    assert talk.settled_rules() == ["R-06"]
 
 
 def test_M_13_allows_a_client_that_lost_its_connection_and_its_session(talk: Conversation) -> None:
@@ -776,8 +748,7 @@ def test_M_13_allows_a_client_that_lost_its_connection_and_its_session(talk: Con
         talk.heartbeat(process, 25)
         talk.close(process)
         process = process.reconnected()
-    talk.settle()
-    assert talk.rules() == ["T-03", "R-07"]
+    assert talk.settled_rules() == ["T-03", "R-07"]
 
 
 @pytest.mark.parametrize("instance_id", [None, "slot"])
@@ -856,24 +827,21 @@ def test_M_10_reads_the_answer_of_old_versions(talk: Conversation) -> None:
     script = talk.client("script")
     body = wire.LeaveGroupRequest(group_id="g", member_id="stale")
     talk.call(script, body, wire.LeaveGroupResponse(error_code=25), version=1)
-    talk.settle()
-    assert "M-10" in talk.rules()
+    assert "M-10" in talk.settled_rules()
 
 
 def test_M_10_allows_a_leave_to_be_repeated_after_it_was_granted(talk: Conversation) -> None:
     _, b = settled(talk)
     talk.leave(b)
     talk.leave(b.reconnected(), 25)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_10_allows_a_leave_that_the_coordinator_could_not_take(talk: Conversation) -> None:
     _, b = settled(talk)
     identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
     talk.call(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=30))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize("version", [1, 5])
@@ -887,8 +855,7 @@ def test_M_10_allows_a_leave_that_names_no_member(talk: Conversation, version: i
         body = wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=""),))
         answer = wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id="", error_code=25),))
     talk.call(nameless, body, answer, version=version)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_few_refused_leaves_are_kept(talk: Conversation) -> None:
@@ -929,11 +896,9 @@ def test_M_11_fires_on_a_commit_too(talk: Conversation) -> None:
     _, one, _ = pair(talk)
     one.instance_id = "i-2"
     talk.commit(one, 25)
-    talk.settle()
-    assert talk.rules() == ["S-07"]
+    assert talk.settled_rules() == ["S-07"]
     talk.commit(one)
-    talk.settle()
-    assert "M-11" in talk.rules()
+    assert "M-11" in talk.settled_rules()
 
 
 def test_M_11_fires_on_an_instance_id_that_nobody_holds_from_brokers_that_check_it(talk: Conversation) -> None:
@@ -953,24 +918,21 @@ def test_M_11_allows_it_to_brokers_that_may_be_too_old_to_check(talk: Conversati
     talk.call(lead, talk.sync_request(lead, [lead, one]), talk.synced())
     one.instance_id = "unheard-of"
     talk.heartbeat(one)
-    talk.settle()
-    assert talk.rules() == ["S-07"]
+    assert talk.settled_rules() == ["S-07"]
 
 
 def test_M_11_allows_a_refusal(talk: Conversation) -> None:
     _, one, _ = pair(talk)
     one.instance_id = "i-2"
     talk.heartbeat(one, 82)
-    talk.settle()
-    assert talk.rules() == ["S-07"]
+    assert talk.settled_rules() == ["S-07"]
 
 
 def test_M_11_does_not_judge_a_dynamic_member_of_an_unknown_kind(talk: Conversation) -> None:
     lead, _, _ = pair(talk)
     lead.instance_id = "unheard-of"
     talk.heartbeat(lead)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_M_11_needs_the_holder_to_be_settled(talk: Conversation) -> None:
@@ -978,8 +940,7 @@ def test_M_11_needs_the_holder_to_be_settled(talk: Conversation) -> None:
     talk.join_all([lead, one, two], 3)
     one.instance_id = "i-2"
     talk.heartbeat(one)
-    talk.settle()
-    assert talk.rules() == ["S-07"]
+    assert talk.settled_rules() == ["S-07"]
 
 
 def test_M_11_keeps_no_request_in_mind_that_will_not_be_answered(talk: Conversation) -> None:
@@ -991,8 +952,7 @@ def test_M_11_keeps_no_request_in_mind_that_will_not_be_answered(talk: Conversat
     one.instance_id = "i-2"
     talk.heartbeat(one, 82)
     talk.heartbeat(two)
-    talk.settle()
-    assert talk.rules() == ["S-07"]
+    assert talk.settled_rules() == ["S-07"]
     assert talk.model.groups.opened(("c1", "g"))[0].member_identity.mismatched == ()
 
 
@@ -1027,8 +987,7 @@ def test_M_12_is_no_matter_of_newcomers(talk: Conversation) -> None:
     talk.hand_out_id(new)
     talk.refuse_join(talk.ask_join(new), 81)
     talk.refuse_join(talk.ask_join(talk.client("m")), 81)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots

@@ -44,8 +44,7 @@ def test_P_01_fires_on_a_sync_under_another_protocol(talk: Conversation, fields:
     assert finding.blame is Blame.CLIENT
     assert finding.member_id == b.member_id
     talk.answer(asked, talk.synced(23))
-    talk.settle()
-    assert talk.rules() == ["P-01"]
+    assert talk.settled_rules() == ["P-01"]
     talk.wait(61_000)
     assert talk.the("P-01").status is Status.RESOLVED
 
@@ -95,24 +94,21 @@ def test_P_01_allows_older_versions_to_say_nothing(talk: Conversation) -> None:
     submit(talk, a, {a: parts(0), b: parts(1)})
     asked = talk.ask(b, talk.sync_request(b, [], protocol_type=None, protocol_name=None), version=4)
     talk.answer(asked, wire.SyncGroupResponse(error_code=0, assignment=parts(1)))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_01_needs_to_have_seen_the_join(talk: Conversation) -> None:
     a = talk.client("a")
     a.member_id, a.generation = "a-1", 5
     deliver(talk, fetch(talk, a, protocol_name="mine"), parts(0), protocol="other")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_01_allows_an_answer_that_names_none(talk: Conversation) -> None:
     a, b = group(talk)
     asked = submit(talk, a, {a: parts(0), b: parts(1)})
     talk.answer(asked, wire.SyncGroupResponse(error_code=0, assignment=parts(0)))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- P-02
@@ -149,16 +145,14 @@ def test_P_02_is_resolved_when_it_joins(talk: Conversation) -> None:
 def test_P_02_is_no_matter_of_other_refusals(talk: Conversation, error: int) -> None:
     settled(talk)
     talk.refuse_join(offer(talk, talk.client("c"), subscription("t"), "sticky"), error)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_02_is_no_matter_of_a_sync(talk: Conversation) -> None:
     """There the code means another protocol than the group's: P-01 says that."""
     _, b = group(talk)
     talk.answer(fetch(talk, b, protocol_name="sticky"), talk.synced(23))
-    talk.settle()
-    assert talk.rules() == ["P-01"]
+    assert talk.settled_rules() == ["P-01"]
 
 
 def test_P_02_counts_each_client_by_itself_and_not_for_ever(talk: Conversation) -> None:
@@ -191,8 +185,7 @@ def test_P_03_allows_what_old_brokers_answer_a_returning_static_member(talk: Con
     protocols = (wire.JoinGroupRequestProtocol(name="sticky", metadata=subscription("t")),)
     asked = talk.ask(again, talk.join_request(again, protocols=protocols), version=version)
     answer(talk, asked, generation=3, leader=a.member_id, member_id="b-2", protocol_type="consumer" if version > 6 else None)
-    talk.settle()
-    assert talk.rules() == rules
+    assert talk.settled_rules() == rules
 
 
 # ---------------------------------------------------------------------------------------------------- P-04, P-05
@@ -212,8 +205,7 @@ def test_P_04_fires_when_a_follower_is_given_the_members(talk: Conversation) -> 
 def test_P_04_fires_when_the_leader_is_given_none(talk: Conversation) -> None:
     a, _ = settled(talk)
     answer(talk, offer(talk, a), generation=4, leader=a.member_id)
-    talk.settle()
-    assert talk.rules() == ["P-04"]
+    assert talk.settled_rules() == ["P-04"]
 
 
 def test_P_04_allows_a_static_leader_to_return_before_v9(talk: Conversation) -> None:
@@ -221,15 +213,13 @@ def test_P_04_allows_a_static_leader_to_return_before_v9(talk: Conversation) -> 
     again = restarted(talk, a)
     asked = talk.ask(again, talk.join_request(again), version=8)
     answer(talk, asked, generation=3, leader="a-2", member_id="a-2")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_04_leaves_groups_of_the_new_type_alone(talk: Conversation) -> None:
     a, _ = settled(talk)
     answer(talk, offer(talk, a), generation=4, leader="")
-    talk.settle()
-    assert talk.rules() == ["P-12"]
+    assert talk.settled_rules() == ["P-12"]
 
 
 def test_P_05_fires_when_the_leader_is_not_among_the_members(talk: Conversation) -> None:
@@ -246,8 +236,7 @@ def test_P_05_fires_when_the_leader_is_not_among_the_members(talk: Conversation)
 def test_P_05_is_no_matter_of_a_follower(talk: Conversation) -> None:
     a, b = settled(talk)
     answer(talk, offer(talk, b), generation=4, leader=a.member_id)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_05_allows_a_static_leader_the_id_that_it_returns_with(talk: Conversation) -> None:
@@ -256,8 +245,7 @@ def test_P_05_allows_a_static_leader_the_id_that_it_returns_with(talk: Conversat
     asked = offer(talk, new)
     new.member_id = "a-2"
     answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[new, b], skip_assignment=True)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- P-06
@@ -295,8 +283,7 @@ def test_P_06_knows_two_ids_of_one_static_leader(talk: Conversation) -> None:
     answer(talk, offer(talk, again), generation=3, leader=a.member_id, member_id="a-2")
     late = offer(talk, b)
     answer(talk, late, generation=3, leader="a-2")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_06_fires_when_two_static_members_lead(talk: Conversation) -> None:
@@ -311,8 +298,7 @@ def test_P_06_does_not_compare_answers_that_did_not_overlap(talk: Conversation) 
     asked = offer(talk, a)
     answer(talk, asked, generation=4, leader=a.member_id, members=[a, b])
     answer(talk, offer(talk, b.reconnected()), generation=4, leader=b.member_id, members=[a, b])
-    talk.settle()
-    assert talk.rules() == ["G-06"]
+    assert talk.settled_rules() == ["G-06"]
 
 
 def test_P_06_knows_nothing_of_a_leader_that_it_never_saw(talk: Conversation) -> None:
@@ -321,8 +307,7 @@ def test_P_06_knows_nothing_of_a_leader_that_it_never_saw(talk: Conversation) ->
     asked = [offer(talk, a), offer(talk, b)]
     answer(talk, asked[0], generation=4, leader="x-1")
     answer(talk, asked[1], generation=4, leader="x-2")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_06_allows_an_old_answer_captured_late(talk: Conversation) -> None:
@@ -330,8 +315,7 @@ def test_P_06_allows_an_old_answer_captured_late(talk: Conversation) -> None:
     late = offer(talk, b.reconnected())
     answer(talk, offer(talk, a), generation=4, leader=a.member_id, members=[a, b])
     answer(talk, late, generation=3, leader=a.member_id)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- P-07
@@ -437,8 +421,7 @@ def test_P_07_allows_what_the_protocol_allows_and_nothing_else(api_key: int) -> 
         if error != 27:  # which a commit is answered only until its member has its assignment
             talk.sync_all([a])
         ask_any(talk, a, api_key, error, version={8: 10, 10: 5}.get(api_key) if error in {100, 120} else None)
-        talk.settle()
-        assert ("P-07" in talk.rules()) == (error not in allowed), (api_key, error)
+        assert ("P-07" in talk.settled_rules()) == (error not in allowed), (api_key, error)
 
 
 @pytest.mark.parametrize("api_key", [8, 11, 12, 14, 42])
@@ -447,8 +430,7 @@ def test_P_07_allows_from_the_first_version_on_what_every_coordinator_says(api_k
         talk = Conversation()
         a, _ = settled(talk)
         ask_any(talk, a, api_key, error, version=0)
-        talk.settle()
-        assert "P-07" not in talk.rules(), (api_key, error)
+        assert "P-07" not in talk.settled_rules(), (api_key, error)
 
 
 @pytest.mark.parametrize(
@@ -457,8 +439,7 @@ def test_P_07_allows_from_the_first_version_on_what_every_coordinator_says(api_k
 def test_P_07_knows_since_when_an_error_exists(talk: Conversation, api_key: int, error: int, version: int) -> None:
     a, _ = settled(talk)
     ask_any(talk, a, api_key, error, version=version)
-    talk.settle()
-    assert "P-07" in talk.rules()
+    assert "P-07" in talk.settled_rules()
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -467,15 +448,13 @@ def test_P_07_fires_on_a_leave_that_is_fenced_though_it_can_name_no_instance(tal
     a, _ = settled(talk)
     request = wire.LeaveGroupRequest(group_id="g", member_id=a.member_id)
     talk.call(a, request, wire.LeaveGroupResponse(error_code=82), version=version)
-    talk.settle()
-    assert talk.rules() == ["P-07", "M-10"]
+    assert talk.settled_rules() == ["P-07", "M-10"]
 
 
 def test_P_07_allows_codes_of_releases_to_come(talk: Conversation) -> None:
     a, _ = settled(talk)
     ask_any(talk, a, 14, max(wire.ERROR_CODES) + 20)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize("error", [23_600, -2])
@@ -483,8 +462,7 @@ def test_P_07_fires_on_a_code_that_no_release_to_come_will_have(talk: Conversati
     """Bytes of something else were taken for an answer, and passed for an error of a newer release."""
     a, _ = settled(talk)
     talk.heartbeat(a, error)
-    talk.settle()
-    assert talk.rules() == ["P-07"]
+    assert talk.settled_rules() == ["P-07"]
     assert f"with {error}, which no coordinator gives there" in talk.the("P-07").summary
 
 
@@ -497,15 +475,13 @@ def test_P_07_allows_old_brokers_to_see_that_no_assignment_is_there_before_they_
     talk.join_all([b], 4)
     talk.wait(100)
     talk.commit(a, 27)
-    talk.settle()
-    assert talk.rules() == said
+    assert talk.settled_rules() == said
 
 
 def test_P_07_allows_a_static_replacement_whose_append_timed_out(talk: Conversation) -> None:
     a, _ = settled(talk, static=True)
     talk.refuse_join(offer(talk, restarted(talk, a)), 27)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_07_allows_an_upgrade(talk: Conversation) -> None:
@@ -514,8 +490,7 @@ def test_P_07_allows_an_upgrade(talk: Conversation) -> None:
     talk.consumer_heartbeat(talk.client("new"))
     for asked in waiting:
         talk.refuse_join(asked, 27)
-    talk.settle()
-    assert talk.rules() == ["P-12"]
+    assert talk.settled_rules() == ["P-12"]
 
 
 @pytest.mark.parametrize(("then", "said"), [("it goes on", ["P-07"]), ("it moves", []), ("it dies", [])])
@@ -530,8 +505,7 @@ def test_P_07_allows_an_upgrade_that_is_lost_with_its_coordinator(talk: Conversa
             talk.refuse_join(offer(talk, one), 16)
         elif then == "it dies":
             talk.close(one)
-    talk.settle()
-    assert talk.rules() == said
+    assert talk.settled_rules() == said
 
 
 # ---------------------------------------------------------------------------------------------------- P-08
@@ -565,8 +539,7 @@ def test_P_08_waits_for_a_request_on_a_slower_connection(talk: Conversation) -> 
     asked = submit(talk, a, {a: parts(0), b: parts(1)})
     talk.now_us = now_us
     deliver(talk, asked, parts(0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_08_allows_a_group_that_was_loaded_stable(talk: Conversation) -> None:
@@ -575,16 +548,14 @@ def test_P_08_allows_a_group_that_was_loaded_stable(talk: Conversation) -> None:
     a, b = a.reconnected("2"), b.reconnected("2")
     answer(talk, offer(talk, b), generation=3, leader=a.member_id)
     deliver(talk, fetch(talk, b), parts(1))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_08_needs_every_frame(talk: Conversation) -> None:
     _, b = group(talk)
     talk.lose()
     deliver(talk, fetch(talk, b), parts(1))
-    talk.settle()
-    assert talk.rules() == ["V-01"]
+    assert talk.settled_rules() == ["V-01"]
 
 
 def test_P_08_fires_on_a_generation_that_was_never_handed_out(talk: Conversation) -> None:
@@ -603,8 +574,7 @@ def test_P_08_waits_for_the_answer_that_hands_it_out(talk: Conversation) -> None
     asked = offer(talk, a)
     talk.heartbeat(b.reconnected(), generation=4)
     answer(talk, asked, generation=4, leader=a.member_id, members=[a, b])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_08_ignores_heartbeats_of_a_coordinator_that_loads(talk: Conversation) -> None:
@@ -625,8 +595,7 @@ def test_P_08_does_not_judge_a_round_that_it_did_not_see_begin(talk: Conversatio
     a.member_id = "a-1"
     answer(talk, offer(talk, a), generation=9, leader="b-1")
     talk.heartbeat(a, generation=11)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- P-09
@@ -653,8 +622,7 @@ def test_P_09_is_a_matter_of_configuration_with_static_members(talk: Conversatio
 def test_P_09_is_no_matter_of_other_refusals(talk: Conversation, error: int) -> None:
     a, _ = settled(talk)
     talk.heartbeat(a, error)
-    talk.settle()
-    assert "P-09" not in talk.rules()
+    assert "P-09" not in talk.settled_rules()
 
 
 # ---------------------------------------------------------------------------------------------------- P-10
@@ -695,8 +663,7 @@ def test_P_10_allows_streams_and_connect_their_endless_timeout(talk: Conversatio
     talk.hand_out_id(a)
     asked = talk.ask_join(a, rebalance_timeout_ms=2**31 - 1, protocols=stream)
     answer(talk, asked, generation=1, leader=a.member_id, members=[a], protocol_name="stream")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_10_only_notes_members_that_differ(talk: Conversation) -> None:
@@ -711,8 +678,7 @@ def test_P_10_waits_for_the_whole_member_list(talk: Conversation) -> None:
     a = talk.client("a")
     a.member_id = "a-1"
     answer(talk, talk.ask_join(a, rebalance_timeout_ms=1), generation=9, leader="b-1")
-    talk.settle()
-    assert talk.rules() == ["R-03"]
+    assert talk.settled_rules() == ["R-03"]
 
 
 def test_P_10_fires_on_too_few_heartbeats_once_they_are_regular(talk: Conversation) -> None:
@@ -721,8 +687,7 @@ def test_P_10_fires_on_too_few_heartbeats_once_they_are_regular(talk: Conversati
         talk.wait(4_500)
         talk.heartbeat(a)
     talk.commit(a, generation_id_or_member_epoch=-1, member_id="")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
     for _ in range(15):
         talk.wait(4_500)
         talk.heartbeat(a)
@@ -748,8 +713,7 @@ def test_P_11_allows_a_static_leader_that_returns(talk: Conversation) -> None:
     a, b, asked = skipping(talk)
     answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[a, b], skip_assignment=True)
     deliver(talk, submit(talk, a, {}), parts(0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_11_fires_when_a_follower_is_told_to_skip(talk: Conversation) -> None:
@@ -766,8 +730,7 @@ def test_P_11_fires_when_a_follower_is_told_to_skip(talk: Conversation) -> None:
 def test_P_11_fires_when_nobody_was_replaced(talk: Conversation) -> None:
     a, b = settled(talk)
     answer(talk, offer(talk, a), generation=4, leader=a.member_id, members=[a, b], skip_assignment=True)
-    talk.settle()
-    assert "P-11" in talk.rules()
+    assert "P-11" in talk.settled_rules()
 
 
 def test_P_11_warns_of_a_leader_that_submits_nevertheless(talk: Conversation) -> None:
@@ -786,8 +749,7 @@ def test_P_11_warns_of_a_leader_that_submits_nevertheless(talk: Conversation) ->
 def test_P_12_is_no_matter_of_a_refusal_that_names_no_leader(talk: Conversation) -> None:
     a, _ = settled(talk)
     talk.refuse_join(offer(talk, a), 25, a.member_id)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
     assert talk.group_json()["group_type"] == "classic"
 
 
@@ -819,14 +781,12 @@ def test_P_13_allows_no_assignment_and_trailing_bytes(talk: Conversation) -> Non
     a, b = group(talk)
     submit(talk, a, {a: parts(0) + b"more", b: b""})
     offer(talk, talk.client("c"), subscription("t") + b"more")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_P_13_leaves_other_protocol_types_alone(talk: Conversation) -> None:
     offer(talk, talk.client("a"), b"?", protocol_type="connect")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- P-14
@@ -876,5 +836,4 @@ def test_entries_without_a_member_id_are_nobodys(talk: Conversation) -> None:
     nobody = talk.client("x")
     nobody.generation = 3
     deliver(talk, talk.ask(nobody, talk.sync_request(nobody, [], assignments=entries({a: parts(0), b: parts(1)}))), parts(0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []

@@ -634,8 +634,7 @@ def test_R_13_allows_a_client_that_comes_back_late(talk: Conversation) -> None:
         looks_for_coordinator(talk, b)
         talk.wait(1_000)
     talk.joined(parked, generation=4, leader=a, roster=[a])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_R_13_gives_them_their_largest_timeout(talk: Conversation) -> None:

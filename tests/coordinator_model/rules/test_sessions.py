@@ -313,8 +313,7 @@ def test_T_02_takes_other_answers_for_accepted(talk: Conversation, how: str) -> 
         talk.call(b, talk.sync_request(b, []), talk.synced())
     else:
         talk.joined(talk.ask_join(b), generation=3, leader=a, roster=[])
-    talk.settle()
-    assert "T-02" in talk.rules()
+    assert "T-02" in talk.settled_rules()
 
 
 @pytest.mark.usefixtures("before_2_3")
@@ -322,32 +321,28 @@ def test_T_02_takes_a_heartbeat_told_to_rejoin_only_from_brokers_that_validate_f
     a, b = settled(talk)
     silence(talk, [a], 13_500)
     talk.heartbeat(b, 27, version=2)
-    talk.settle()
-    assert talk.rules() == ["T-04"]
+    assert talk.settled_rules() == ["T-04"]
 
 
 def test_T_02_takes_an_old_clients_heartbeat_told_to_rejoin_where_the_broker_is_known_to_validate_first(talk: Conversation) -> None:
     a, b = settled(talk)
     silence(talk, [a], 13_500)
     talk.heartbeat(b, 27, version=2)
-    talk.settle()
-    assert talk.rules() == ["T-04", "T-02"]
+    assert talk.settled_rules() == ["T-04", "T-02"]
 
 
 def test_T_02_allows_what_a_busy_broker_may_be_late_by(talk: Conversation) -> None:
     a, b = settled(talk)
     silence(talk, [a], 12_500)
     talk.heartbeat(b)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_02_is_quiet_when_the_member_is_refused(talk: Conversation) -> None:
     a, b = settled(talk)
     silence(talk, [a], 13_500)
     talk.heartbeat(b, 25)
-    talk.settle()
-    assert talk.rules() == ["T-04"]
+    assert talk.settled_rules() == ["T-04"]
 
 
 def test_T_02_allows_a_join_parked_meanwhile_on_a_connection_that_ended(talk: Conversation) -> None:
@@ -379,8 +374,7 @@ def test_T_02_allows_a_sync_parked_meanwhile_on_a_connection_that_ended(talk: Co
     live(talk, [a], 8)
     b = b.reconnected()
     talk.heartbeat(b)
-    talk.settle()
-    assert not {"T-02", "T-04"} & set(talk.rules())
+    assert not {"T-02", "T-04"} & set(talk.settled_rules())
 
 
 def test_T_02_goes_by_the_newest_sync_of_a_member(talk: Conversation) -> None:
@@ -395,8 +389,7 @@ def test_T_02_goes_by_the_newest_sync_of_a_member(talk: Conversation) -> None:
     talk.answer(parked, talk.synced())
     silence(talk, [a], 13_500)
     talk.heartbeat(again)
-    talk.settle()
-    assert "T-02" in talk.rules()
+    assert "T-02" in talk.settled_rules()
 
 
 def test_T_02_allows_a_sync_told_to_rejoin_after_its_timer_fired_unheeded(talk: Conversation) -> None:
@@ -411,8 +404,7 @@ def test_T_02_allows_a_sync_told_to_rejoin_after_its_timer_fired_unheeded(talk: 
         talk.heartbeat(a, 27)
         talk.wait(1_000)
     talk.heartbeat(b, 27)
-    talk.settle()
-    assert not {"T-02", "T-04"} & set(talk.rules())
+    assert not {"T-02", "T-04"} & set(talk.settled_rules())
 
 
 def test_T_02_runs_on_after_such_a_sync_once_the_member_was_accepted(talk: Conversation) -> None:
@@ -425,8 +417,7 @@ def test_T_02_runs_on_after_such_a_sync_once_the_member_was_accepted(talk: Conve
         talk.heartbeat(a, 27)
         talk.wait(1_000)
     talk.heartbeat(b, 27)
-    talk.settle()
-    assert "T-02" in talk.rules()
+    assert "T-02" in talk.settled_rules()
 
 
 def test_T_02_knows_that_the_end_of_a_join_phase_restarts_absent_static_members(talk: Conversation) -> None:
@@ -440,8 +431,7 @@ def test_T_02_knows_that_the_end_of_a_join_phase_restarts_absent_static_members(
     live(talk, [a], 9)
     talk.heartbeat(b, 22)
     talk.joined(talk.ask_join(b), generation=4, leader=a, roster=[])
-    talk.settle()
-    assert not {"T-02", "T-04"} & set(talk.rules())
+    assert not {"T-02", "T-04"} & set(talk.settled_rules())
 
 
 @pytest.mark.parametrize("why", ["loss", "failover"])
@@ -454,8 +444,7 @@ def test_T_02_does_not_judge_across_lost_records_and_failovers(talk: Conversatio
         talk.heartbeat(a, 16)
     silence(talk, [a], 4_000)
     talk.heartbeat(b)
-    talk.settle()
-    assert "T-02" not in talk.rules()
+    assert "T-02" not in talk.settled_rules()
 
 
 def test_T_02_does_not_judge_an_answer_across_lost_records(talk: Conversation) -> None:
@@ -464,8 +453,7 @@ def test_T_02_does_not_judge_an_answer_across_lost_records(talk: Conversation) -
     asked = talk.ask_join(b)
     talk.lose(1)
     talk.joined(asked, generation=4, leader=a, roster=[])
-    talk.settle()
-    assert talk.rules() == ["T-04", "V-01"]
+    assert talk.settled_rules() == ["T-04", "V-01"]
 
 
 def test_T_02_does_not_judge_static_members_that_took_over(talk: Conversation) -> None:
@@ -478,8 +466,7 @@ def test_T_02_does_not_judge_static_members_that_took_over(talk: Conversation) -
     talk.call(new, talk.sync_request(new, []), talk.synced())
     silence(talk, [a], 13_500)
     talk.heartbeat(new)
-    talk.settle()
-    assert talk.rules() == ["T-04"]
+    assert talk.settled_rules() == ["T-04"]
 
 
 def test_T_02_leaves_a_member_outside_the_roster_to_M_02(talk: Conversation) -> None:
@@ -489,8 +476,7 @@ def test_T_02_leaves_a_member_outside_the_roster_to_M_02(talk: Conversation) -> 
     live(talk, [a], 6)
     b.generation = 4
     talk.heartbeat(b)
-    talk.settle()
-    assert talk.rules() == ["T-04", "M-02"]
+    assert talk.settled_rules() == ["T-04", "M-02"]
     assert "M-02" in talk.rules()
 
 
@@ -530,8 +516,7 @@ def test_T_03_allows_an_eviction_when_the_session_may_have_ended(talk: Conversat
     a, b = settled(talk)
     silence(talk, [a], 7_500)
     talk.heartbeat(b, 25)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_03_allows_an_eviction_within_a_session_of_a_late_answer(talk: Conversation) -> None:
@@ -542,16 +527,14 @@ def test_T_03_allows_an_eviction_within_a_session_of_a_late_answer(talk: Convers
     talk.answer(asked, wire.HeartbeatResponse())
     silence(talk, [a], 3_000)
     talk.heartbeat(b, 25)
-    talk.settle()
-    assert "T-03" not in talk.rules()
+    assert "T-03" not in talk.settled_rules()
 
 
 def test_T_03_allows_an_eviction_after_a_round_without_the_member(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.round([a], 4)
     talk.heartbeat(b, 25)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize("state", ["preparing", "somebody joins", "not in sync"])
@@ -569,8 +552,7 @@ def test_T_03_allows_an_eviction_by_a_rebalance(talk: Conversation, state: str) 
         group.generations[-1].leader = b.member_id
         talk.ask_join(a)
     talk.heartbeat(b, 25)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_03_fires_on_a_member_that_stayed_after_its_leave_was_refused(talk: Conversation) -> None:
@@ -578,8 +560,7 @@ def test_T_03_fires_on_a_member_that_stayed_after_its_leave_was_refused(talk: Co
     identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
     talk.call(b.reconnected("2"), wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
     evicted(talk, a, b)
-    talk.settle()
-    assert "T-03" in talk.rules()
+    assert "T-03" in talk.settled_rules()
 
 
 def test_T_03_allows_refusals_around_a_leave(talk: Conversation) -> None:
@@ -589,8 +570,7 @@ def test_T_03_allows_refusals_around_a_leave(talk: Conversation) -> None:
     asked = talk.ask(other, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
     evicted(talk, a, b)
     talk.answer(asked, wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=b.member_id),)))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_03_allows_a_removal_by_an_operator(talk: Conversation) -> None:
@@ -599,8 +579,7 @@ def test_T_03_allows_a_removal_by_an_operator(talk: Conversation) -> None:
     identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
     talk.ask(talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=(identity,)))
     talk.heartbeat(b, 25)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize(("join_version", "found"), [(7, []), (8, ["T-03"])])
@@ -658,8 +637,7 @@ def test_T_03_allows_the_session_of_a_static_member_to_run_from_its_join_that_wa
         talk.heartbeat(new)
         talk.wait(100)
     talk.heartbeat(new, 25)
-    talk.settle()
-    assert talk.rules() == found
+    assert talk.settled_rules() == found
 
 
 def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None:
@@ -717,8 +695,7 @@ def test_E_24_allows_the_deletion_of_a_classic_group_that_may_be_empty(talk: Con
     if why == "a frame is missing":
         talk.gap()
     talk.answer(asked, deleted(68 if why == "refused" else 0))
-    talk.settle()
-    assert "E-24" not in talk.rules()
+    assert "E-24" not in talk.settled_rules()
 
 
 def test_E_24_allows_the_deletion_of_a_classic_group_that_has_begun_again_before_the_answer_is_captured(talk: Conversation) -> None:
@@ -728,8 +705,7 @@ def test_E_24_allows_the_deletion_of_a_classic_group_that_has_begun_again_before
     asked = ask_delete(talk)
     settled(talk, generation=1)
     talk.answer(asked, deleted())
-    talk.settle()
-    assert "E-24" not in talk.rules()
+    assert "E-24" not in talk.settled_rules()
 
 
 def test_T_03_allows_a_broker_that_may_have_been_restarted(talk: Conversation) -> None:
@@ -900,8 +876,7 @@ def test_T_05_allows_other_reasons(talk: Conversation, reason: str) -> None:
     talk.hand_out_id(b.reconnected())
     b.member_id = ""
     talk.hand_out_id(b, "b-2")
-    talk.settle()
-    assert talk.rules() == ["M-06"]
+    assert talk.settled_rules() == ["M-06"]
 
 
 def pauses_in_its_poll(talk: Conversation, led_by: int, *, alive_s: int = 25, pause_ms: int = 4_000) -> None:
@@ -968,8 +943,7 @@ def test_T_05_leaves_a_process_that_stood_still_for_a_session_to_T_04(talk: Conv
     talk.leave(b, reason=reason)
     b.member_id = ""
     talk.hand_out_id(b, "b-2")
-    talk.settle()
-    assert talk.rules() == ["T-04"]
+    assert talk.settled_rules() == ["T-04"]
 
 
 def leaves_and_comes_back(talk: Conversation, seconds: int) -> tuple[Client, Client]:
@@ -997,16 +971,14 @@ def test_T_05_allows_a_client_to_leave_for_other_topics(talk: Conversation) -> N
     b.member_id = ""
     protocols = (wire.JoinGroupRequestProtocol(name="range", metadata=subscription("t", "u")),)
     talk.refuse_join(talk.ask_join(b, protocols=protocols), 79, "b-2")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_05_allows_a_leave_sooner_than_a_poll_may_take(talk: Conversation) -> None:
     _, b = leaves_and_comes_back(talk, 15)
     b.member_id = ""
     talk.hand_out_id(b, "b-2")
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize("how", ["closed", "other connection", "same id", "loss"])
@@ -1022,8 +994,7 @@ def test_T_05_needs_the_same_connection_and_a_new_beginning(talk: Conversation, 
         b = b if how == "loss" else b.reconnected()
         b.member_id = ""
         talk.hand_out_id(b, "b-2")
-    talk.settle()
-    assert "T-05" not in talk.rules()
+    assert "T-05" not in talk.settled_rules()
 
 
 def test_T_05_resolves_when_it_does_not_recur(talk: Conversation) -> None:
@@ -1069,8 +1040,7 @@ def test_T_06_allows_joins_and_syncs_to_wait(talk: Conversation) -> None:
     asked = talk.ask_join(a)
     talk.wait(6_000)
     talk.joined(asked, generation=4, leader=a, roster=[a, b])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_06_allows_a_heartbeat_queued_behind_a_join(talk: Conversation) -> None:
@@ -1082,15 +1052,13 @@ def test_T_06_allows_a_heartbeat_queued_behind_a_join(talk: Conversation) -> Non
     for one in asked:
         talk.joined(one, generation=4, leader=a, roster=[a, b])
     talk.answer(queued, wire.HeartbeatResponse(error_code=22))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_06_allows_throttled_answers(talk: Conversation) -> None:
     a, _ = settled(talk)
     talk.heartbeat(a, after_ms=3_500, throttle_ms=1_000)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_06_counts_a_client_that_it_does_not_know(talk: Conversation) -> None:
@@ -1098,8 +1066,7 @@ def test_T_06_counts_a_client_that_it_does_not_know(talk: Conversation) -> None:
     stranger.member_id, stranger.generation = "m-s", 3
     for _ in range(3):
         talk.heartbeat(stranger, 25, after_ms=2_500)
-    talk.settle()
-    assert "T-06" in talk.rules()
+    assert "T-06" in talk.settled_rules()
 
 
 def test_T_06_resolves_when_it_does_not_recur(talk: Conversation) -> None:
@@ -1126,8 +1093,7 @@ def test_T_07_takes_three_seconds_where_the_interval_is_not_known(talk: Conversa
     a = talk.client("a")
     asked = talk.ask_join(a)
     talk.answer(asked, wire.JoinGroupResponse(error_code=79, member_id="a-1", generation_id=-1, leader="", throttle_time_ms=2_900))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
     asked = talk.ask_join(a)
     talk.answer(asked, wire.JoinGroupResponse(error_code=79, member_id="a-2", generation_id=-1, leader="", throttle_time_ms=3_100))
     assert talk.the("T-07").client_id == "a"
@@ -1137,8 +1103,7 @@ def test_T_07_allows_a_short_throttle(talk: Conversation) -> None:
     a, b = settled(talk)
     live(talk, [a, b], 5)
     talk.heartbeat(a, throttle_ms=500)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_T_07_resolves_when_it_does_not_recur(talk: Conversation) -> None:
@@ -1162,8 +1127,7 @@ def test_T_08_fires_on_a_session_timeout_that_the_broker_refuses(talk: Conversat
 
 def test_T_08_allows_other_refusals(talk: Conversation) -> None:
     talk.refuse_join(talk.ask_join(talk.client("a")), 81)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- all of R and T

@@ -102,8 +102,7 @@ def test_S_01_allows_a_crash_loop_whose_losers_are_dead(talk: Conversation) -> N
         talk.wait(1_500)
         talk.heartbeat(leader)
         current = replace(talk, leader, "one")
-    talk.settle()
-    assert talk.rules() == ["M-13"]
+    assert talk.settled_rules() == ["M-13"]
 
 
 def test_S_01_allows_an_overlapping_restart_with_one_loser(talk: Conversation) -> None:
@@ -147,8 +146,7 @@ def test_S_02_allows_requests_that_were_queued_when_it_was_fenced(talk: Conversa
     queued = [ask_heartbeat(talk, first) for _ in range(4)]
     for one in queued:
         talk.answer(one, wire.HeartbeatResponse(error_code=82))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_02_allows_a_leave(talk: Conversation) -> None:
@@ -158,8 +156,7 @@ def test_S_02_allows_a_leave(talk: Conversation) -> None:
     talk.wait(3_000)
     talk.leave(first, 82)
     talk.leave(first, 82)
-    talk.settle()
-    assert talk.rules() == ["M-10"]
+    assert talk.settled_rules() == ["M-10"]
 
 
 # ---------------------------------------------------------------------------------------------------- S-01, S-02: their guards
@@ -187,8 +184,7 @@ def test_S_01_allows_a_crash_loop_of_which_one_restart_overlapped(talk: Conversa
         talk.wait(1_500)
         talk.heartbeat(leader)
         current = replace(talk, leader, "two")
-    talk.settle()
-    assert talk.rules() == ["M-13"]
+    assert talk.settled_rules() == ["M-13"]
 
 
 def test_S_01_fires_on_ever_new_processes_that_fence_each_other(talk: Conversation) -> None:
@@ -207,8 +203,7 @@ def test_S_01_is_no_matter_of_a_holder_that_is_gone(talk: Conversation) -> None:
     talk.heartbeat(first, 82)
     live(talk, [leader], 13)
     talk.ask_join(static(talk, "one"))
-    talk.settle()
-    assert talk.rules() == ["T-04"]
+    assert talk.settled_rules() == ["T-04"]
     assert second.member_id
 
 
@@ -221,8 +216,7 @@ def test_S_01_needs_to_know_that_the_holder_lives_after_a_gap(talk: Conversation
     talk.lose(20)
     live(talk, [leader, second] if then == "served" else [leader], 3)
     talk.ask_join(static(talk, "one"))
-    talk.settle()
-    assert ("S-01" in talk.rules()) == said
+    assert ("S-01" in talk.settled_rules()) == said
 
 
 def test_S_01_allows_a_return_long_after(talk: Conversation) -> None:
@@ -231,8 +225,7 @@ def test_S_01_allows_a_return_long_after(talk: Conversation) -> None:
     talk.heartbeat(first, 82)
     live(talk, [leader, second], 301)
     talk.ask_join(static(talk, "one"))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_02_allows_a_burst_while_a_client_closes(talk: Conversation) -> None:
@@ -241,8 +234,7 @@ def test_S_02_allows_a_burst_while_a_client_closes(talk: Conversation) -> None:
     talk.heartbeat(first, 82)
     for _ in range(4):
         talk.commit(first, 82)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_02_allows_one_more_frame_however_late_it_comes(talk: Conversation) -> None:
@@ -268,8 +260,7 @@ def test_S_02_resolves_when_its_replacement_was_undone(talk: Conversation) -> No
     talk.wait(4_000)
     talk.heartbeat(first, 82)
     talk.heartbeat(first, 82)
-    talk.settle()
-    assert "S-02" in talk.rules()
+    assert "S-02" in talk.settled_rules()
     talk.heartbeat(first)
     talk.wait(1_000)
     assert talk.the("S-02").status is Status.RESOLVED
@@ -309,8 +300,7 @@ def test_S_03_allows_what_was_asked_before_the_successor_had_its_assignment(talk
     pending = talk.ask(first, body)
     replace(talk, leader, "two")
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_03_allows_a_replacement_that_could_not_be_written(talk: Conversation) -> None:
@@ -318,8 +308,7 @@ def test_S_03_allows_a_replacement_that_could_not_be_written(talk: Conversation)
     talk.refuse_join(talk.ask_join(static(talk, "two")), 15)
     leader, first = leader.reconnected(), first.reconnected()
     talk.heartbeat(first)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_03_allows_a_replacement_that_was_not_synced_before_the_coordinator_moved(talk: Conversation) -> None:
@@ -329,8 +318,7 @@ def test_S_03_allows_a_replacement_that_was_not_synced_before_the_coordinator_mo
     first = first.reconnected("2")
     talk.heartbeat(first)
     talk.joined(talk.ask_join(first), generation=3, leader=leader, roster=[])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize("apart_ms", [60, -60])
@@ -346,8 +334,7 @@ def test_S_03_needs_to_know_which_of_two_holders_replaced_the_other(apart_ms: in
         talk.now_us += apart_ms * 1_000
     talk.wait(1_000)
     talk.heartbeat(second)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_03_allows_a_refusal(talk: Conversation) -> None:
@@ -355,8 +342,7 @@ def test_S_03_allows_a_refusal(talk: Conversation) -> None:
     replace(talk, leader, "two")
     talk.wait(1_000)
     talk.heartbeat(first, 82)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_03_is_no_matter_of_a_stranger_with_that_instance_id(talk: Conversation) -> None:
@@ -368,8 +354,7 @@ def test_S_03_is_no_matter_of_a_stranger_with_that_instance_id(talk: Conversatio
     talk.heartbeat(stranger)
     stranger.instance_id = "i"
     talk.heartbeat(stranger)
-    talk.settle()
-    assert talk.rules() == ["M-02", "M-11"]
+    assert talk.settled_rules() == ["M-02", "M-11"]
 
 
 # ---------------------------------------------------------------------------------------------------- S-04
@@ -412,15 +397,13 @@ def test_S_04_fires_in_a_group_of_one(talk: Conversation) -> None:
     asked = talk.ask_join(static(talk, "one"))
     asked.client.member_id = "i-new"
     talk.joined(asked, generation=4, leader=asked.client, roster=[asked.client])
-    talk.settle()
-    assert "S-04" in talk.rules()
+    assert "S-04" in talk.settled_rules()
 
 
 def test_S_04_allows_an_answer_at_the_same_generation(talk: Conversation) -> None:
     leader, first = static_group(talk)
     replaced(talk, restart(talk, leader, first), leader)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize("who", ["leader", "newcomer", "leaver"])
@@ -533,8 +516,7 @@ def test_S_04_does_not_judge_a_holder_that_is_not_of_this_generation(talk: Conve
     asked = talk.ask_join(static(talk, "one"))
     asked.client.member_id = "i-new"
     talk.joined(asked, generation=5, leader=leader, roster=[])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- S-05
@@ -742,8 +724,7 @@ def test_S_07_looks_at_every_request_of_a_member(talk: Conversation, api: str) -
 def test_S_07_allows_versions_that_do_not_have_the_field(talk: Conversation) -> None:
     _, first = static_group(talk)
     talk.heartbeat(first, version=2)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 @pytest.mark.parametrize(("version", "said"), [(6, []), (7, ["S-07"])])
@@ -759,8 +740,7 @@ def test_S_07_allows_commits_before_version_7(talk: Conversation, version: int, 
 def test_S_07_allows_commits_without_a_generation(talk: Conversation) -> None:
     _, first = static_group(talk)
     talk.commit(first, generation_id_or_member_epoch=-1, group_instance_id=None)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_07_needs_a_member_that_was_proven(talk: Conversation) -> None:
@@ -769,8 +749,7 @@ def test_S_07_needs_a_member_that_was_proven(talk: Conversation) -> None:
     talk.heartbeat(client, 25)
     client.instance_id = "other"
     talk.heartbeat(client, 25)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- S-08
@@ -793,15 +772,13 @@ def test_S_08_allows_an_operator_to_take_it_out(talk: Conversation) -> None:
     admin = talk.client("admin")
     admin.member_id, admin.instance_id = first.member_id, "i"
     talk.leave(admin)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_08_is_no_matter_of_dynamic_members(talk: Conversation) -> None:
     leader, _ = static_group(talk)
     talk.leave(leader)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- S-09
@@ -856,8 +833,7 @@ def test_S_09_allows_the_loser_of_a_replacement_to_be_fenced(talk: Conversation)
     talk.heartbeat(first, 82)
     talk.wait(1)
     talk.joined(talk.ask_join(leader), generation=4, leader=leader, roster=[leader, second])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_09_allows_a_replacement_that_was_undone(talk: Conversation) -> None:
@@ -868,8 +844,7 @@ def test_S_09_allows_a_replacement_that_was_undone(talk: Conversation) -> None:
     talk.refuse_join(rival, -1)
     talk.wait(1)
     talk.heartbeat(first)
-    talk.settle()
-    assert talk.rules() == ["C-08"]
+    assert talk.settled_rules() == ["C-08"]
 
 
 def test_S_09_allows_a_replacement_that_was_undone_just_before(talk: Conversation) -> None:
@@ -882,8 +857,7 @@ def test_S_09_allows_a_replacement_that_was_undone_just_before(talk: Conversatio
     talk.answer(pending, wire.HeartbeatResponse(error_code=82))
     talk.wait(1)
     talk.heartbeat(first)
-    talk.settle()
-    assert talk.rules() == ["C-08"]
+    assert talk.settled_rules() == ["C-08"]
 
 
 def test_S_09_allows_a_newer_member_that_was_not_captured(talk: Conversation) -> None:
@@ -894,8 +868,7 @@ def test_S_09_allows_a_newer_member_that_was_not_captured(talk: Conversation) ->
     unseen = static(talk, "unseen")
     unseen.member_id = "i-unseen"
     talk.joined(talk.ask_join(leader), generation=4, leader=leader, roster=[leader, unseen])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_09_waits_for_a_member_list_that_was_made_after_the_refusal(talk: Conversation) -> None:
@@ -904,8 +877,7 @@ def test_S_09_waits_for_a_member_list_that_was_made_after_the_refusal(talk: Conv
     parked = talk.ask_join(leader)
     talk.heartbeat(first, 82)
     talk.joined(parked, generation=4, leader=leader, roster=[leader, first])
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_S_09_needs_an_instance_id(talk: Conversation) -> None:
@@ -914,8 +886,7 @@ def test_S_09_needs_an_instance_id(talk: Conversation) -> None:
     talk.heartbeat(leader, 82)
     talk.wait(1)
     talk.heartbeat(leader)
-    talk.settle()
-    assert talk.rules() == ["P-07"]  # nobody can be fenced who names none
+    assert talk.settled_rules() == ["P-07"]  # nobody can be fenced who names none
 
 
 # ---------------------------------------------------------------------------------------------------- S-10

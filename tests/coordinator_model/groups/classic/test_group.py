@@ -77,8 +77,7 @@ def test_a_generation_that_falls_is_allowed_where_the_members_before_are_not_kno
     talk.call(b, talk.sync_request(b, []), talk.synced())
     talk.wait(1_000)
     talk.joined(talk.ask_join(c), generation=3, leader=leader, roster=[])
-    talk.settle()
-    assert talk.rules() == ["G-05"]
+    assert talk.settled_rules() == ["G-05"]
     assert "not all members of the earlier generation are known" in talk.the("G-05").summary
 
 
@@ -88,8 +87,7 @@ def test_a_generation_that_falls_is_allowed_where_a_members_session_timeout_is_n
     talk.call(leader, talk.sync_request(leader, [leader]), talk.synced())
     talk.wait(1_000)
     talk.joined(talk.ask_join(c), generation=3, leader=c, roster=[c])
-    talk.settle()
-    assert talk.rules() == ["G-05"]
+    assert talk.settled_rules() == ["G-05"]
     assert "not all session timeouts are known" in talk.the("G-05").summary
 
 
@@ -97,8 +95,7 @@ def test_a_generation_that_falls_for_a_newcomer_while_a_member_is_alive_is_a_bre
     a, b = settled(talk, generation=5)
     live(talk, [a, b], 2)
     talk.round([talk.client("c")], 3)
-    talk.settle()
-    assert "G-04" in talk.rules()
+    assert "G-04" in talk.settled_rules()
     assert talk.rules() == ["G-04"]
 
 
@@ -130,8 +127,7 @@ def test_a_list_of_members_captured_after_a_replacement_does_not_undo_it(talk: C
     assert group.newest_generation.roster is not None
     assert group.newest_generation.roster["m-new"] == "i"
     live(talk, [a, successor], 3)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_a_success_after_being_told_to_rejoin_takes_the_request_back(talk: Conversation) -> None:
@@ -166,8 +162,7 @@ def test_a_join_under_way_when_its_group_was_deleted_may_be_refused_by_a_coordin
     deleted = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g")
     talk.call(b, wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(deleted,)))
     talk.refuse_join(asked, error, a.member_id)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
     assert talk.group_json()["members"] == []
 
 

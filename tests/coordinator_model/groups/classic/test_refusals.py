@@ -39,8 +39,7 @@ def test_refusals_of_a_generation_are_not_counted_across_a_hole(talk: Conversati
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     b.generation = 5
     refused_beside(talk, old, 22, [a, b])
-    talk.settle()
-    assert talk.rules() == ["V-01"]
+    assert talk.settled_rules() == ["V-01"]
 
 
 def test_refusals_of_a_member_are_not_counted_across_a_hole(talk: Conversation) -> None:
@@ -51,8 +50,7 @@ def test_refusals_of_a_member_are_not_counted_across_a_hole(talk: Conversation) 
         refused_beside(talk, b, 25, [a])
     talk.lose(4)
     refused_beside(talk, b, 25, [a])
-    talk.settle()
-    assert talk.rules() == ["V-01"]
+    assert talk.settled_rules() == ["V-01"]
 
 
 def test_refusals_of_a_member_are_counted_where_nothing_is_missing(talk: Conversation) -> None:
@@ -61,8 +59,7 @@ def test_refusals_of_a_member_are_counted_where_nothing_is_missing(talk: Convers
     talk.round([a], 4)
     for _ in range(3):
         refused_beside(talk, b, 25, [a])
-    talk.settle()
-    assert talk.rules() == ["M-01"]
+    assert talk.settled_rules() == ["M-01"]
 
 
 # ---------------------------------------------------------------------------------------------------- across generations
@@ -79,8 +76,7 @@ def test_refusals_at_one_generation_after_the_other_are_not_counted_together(tal
             talk.heartbeat(unseen, 22)
         unseen.generation = generation
         live(talk, [a, unseen], 8)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 # ---------------------------------------------------------------------------------------------------- without a generation
@@ -128,8 +124,7 @@ def test_a_refusal_captured_late_does_not_remove_a_member_that_was_served_since(
         (b.member_id, "in sync"),
     ]
     live(talk, [a, b], 3)
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_a_refusal_captured_in_time_removes_the_member(talk: Conversation) -> None:
@@ -138,8 +133,7 @@ def test_a_refusal_captured_in_time_removes_the_member(talk: Conversation) -> No
     live(talk, [a, b], 4)
     talk.heartbeat(b, 25, version=2)
     assert [member["member_id"] for member in talk.group_json()["members"]] == [a.member_id]
-    talk.settle()
-    assert talk.rules() == ["T-03"]
+    assert talk.settled_rules() == ["T-03"]
 
 
 # ---------------------------------------------------------------------------------------------------- over a failover

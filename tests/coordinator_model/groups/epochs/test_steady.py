@@ -86,8 +86,7 @@ def test_javas_storm_of_heartbeats_is_lawful_and_each_costs_as_much_as_the_first
     first = calls_of(lambda: beats(100))
     beats(11_800)
     assert calls_of(lambda: beats(100)) <= 1.1 * first  # some hundreds fall to timers, now more and now less
-    talk.settle()
-    assert talk.rules() == []
+    assert talk.settled_rules() == []
 
 
 def test_steady_heartbeats_take_the_short_way(talk: Epochs) -> None:
