@@ -45,16 +45,14 @@ def left_behind(talk: Conversation) -> Client:
 
 def replace(talk: Conversation, leader: Client, name: str) -> Client:
     """A process takes over instance id i."""
-    client = talk.client(name)
-    client.instance_id = "i"
+    client = talk.client(name, instance_id="i")
     talk.joined(talk.ask_join(client), generation=3, leader=leader, roster=[], member_id=f"i-{client.connection}")
     talk.call(client, talk.sync_request(client, []), talk.synced())
     return client
 
 
 def static_group(talk: Conversation) -> tuple[Client, Client]:
-    leader, first = talk.client("lead"), talk.client("one")
-    first.instance_id = "i"
+    leader, first = talk.client("lead"), talk.client("one", instance_id="i")
     talk.round([leader, first], 3)
     return leader, first
 

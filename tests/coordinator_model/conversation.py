@@ -111,8 +111,13 @@ class Conversation:
             found += model.receive(record)
         return found
 
-    def client(self, name: str, broker: str = "1") -> Client:
-        return Client(self, name, broker)
+    def client(
+        self, name: str, broker: str = "1", *, member_id: str = "", instance_id: str | None = None, generation: int = -1
+    ) -> Client:
+        """A process with a connection; what it knows of itself is empty unless given."""
+        client = Client(self, name, broker)
+        client.member_id, client.instance_id, client.generation = member_id, instance_id, generation
+        return client
 
     def ask(self, client: Client, body: Any, *, version: int | None = None, group: str | None = None) -> Asked:
         api_key = body.API_KEY

@@ -52,11 +52,7 @@ class Epochs(Conversation):
     """A group of one of the types whose members have epochs."""
 
     def member(self, name: str, instance_id: str | None = None, *, broker: str = "1") -> Client:
-        client = self.client(name, broker)
-        client.member_id = f"{name}-id"
-        client.instance_id = instance_id
-        client.generation = 0
-        return client
+        return self.client(name, broker, member_id=f"{name}-id", instance_id=instance_id, generation=0)
 
     # -------------------------------------------------------------------------------------------- requests
 

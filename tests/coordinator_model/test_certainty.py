@@ -69,8 +69,7 @@ def needless(talk: Conversation) -> None:
     leader, first = static_group(talk)
     live(talk, [leader, first], 2)
     talk.close(first)
-    new = talk.client(first.name)
-    new.instance_id = first.instance_id
+    new = talk.client(first.name, instance_id=first.instance_id)
     asked = talk.ask_join(new)
     talk.heartbeat(leader, 27)
     again = talk.ask_join(leader)
@@ -80,8 +79,7 @@ def needless(talk: Conversation) -> None:
 
 
 def absent_static(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    a.instance_id, b.instance_id = "i-a", "i-b"
+    a, b = talk.client("a", instance_id="i-a"), talk.client("b", instance_id="i-b")
     for client in (a, b):
         client.member_id = f"m-{client.name}"
     asked = [talk.ask_join(one, session_timeout_ms=120_000, member_id="") for one in (a, b)]

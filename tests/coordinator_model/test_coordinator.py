@@ -552,8 +552,7 @@ def test_an_answer_that_cannot_be_read_tells_no_kind(talk: Conversation) -> None
 
 def test_classic_members_are_known_on_after_the_group_was_converted_and_when_it_is_classic_again(talk: Conversation) -> None:
     a, b = settled(talk)
-    new = talk.client("new")
-    new.member_id = "new-1"
+    new = talk.client("new", member_id="new-1")
     talk.consumer_heartbeat(new, epoch=4)
     content = talk.group_json()
     assert (content["group_type"], content["generation"]) == ("consumer", 4)
@@ -689,8 +688,7 @@ def test_a_broker_that_loads_excuses_nothing_in_another_cluster(talk: Conversati
 
 def test_a_stranger_whose_join_was_captured_late_is_none(talk: Conversation) -> None:
     a, b = settled(talk)
-    late = talk.client("late")
-    late.member_id, late.generation = "m-late", 3
+    late = talk.client("late", member_id="m-late", generation=3)
     asked = talk.ask_join(late)
     talk.heartbeat(late.reconnected())
     talk.joined(asked, generation=3, leader=a, roster=[])

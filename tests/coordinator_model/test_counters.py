@@ -125,8 +125,7 @@ def test_phases_are_measured_from_the_first_frame_that_began_them(talk: Conversa
 
 
 def test_a_phase_whose_beginning_was_not_seen_began_with_whoever_waited_longest(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    a.member_id, b.member_id = "a-1", "b-1"
+    a, b = talk.client("a", member_id="a-1"), talk.client("b", member_id="b-1")
     asked = [talk.ask_join(a)]
     talk.wait(2_000)
     asked.append(talk.ask_join(b))
@@ -180,8 +179,7 @@ def test_a_session_that_ran_out_is_named_though_the_others_are_told_before_it_is
 def test_a_static_member_that_comes_back_and_moves_the_group_is_named(talk: Conversation) -> None:
     leader, first = static_group(talk)
     talk.close(first)
-    again = talk.client("one")
-    again.instance_id = "i"
+    again = talk.client("one", instance_id="i")
     asked = [talk.ask_join(again, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=subscription("t", "u")),))]
     talk.heartbeat(leader, 27)
     asked.append(talk.ask_join(leader))
@@ -250,8 +248,7 @@ def test_a_member_that_its_coordinator_knows_no_longer_is_evicted_once(talk: Con
 
 def test_a_member_that_somebody_else_takes_out_is_evicted(talk: Conversation) -> None:
     a, _ = settled(talk)
-    admin = talk.client("admin")
-    admin.member_id = a.member_id
+    admin = talk.client("admin", member_id=a.member_id)
     talk.leave(admin)
     assert evictions(talk) == {"removed_by_somebody_else": 1}
 

@@ -447,8 +447,7 @@ def test_the_last_static_member_is_replaced_by_a_classic_one(talk: Epochs) -> No
     new = talk.member("new", "i")
     talk.joins(new, 4, foo(0))
     talk.leaves(new, -2)
-    again = talk.client("again")
-    again.instance_id, again.member_id = "i", "i-2"
+    again = talk.client("again", instance_id="i", member_id="i-2")
     talk.classic_join(again, 4)
     talk.classic_sync(again)
     talk.classic_sync(again)

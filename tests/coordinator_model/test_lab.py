@@ -189,8 +189,7 @@ def test_P_10_does_not_take_a_client_that_starves_for_one_that_is_told_to_beat_s
 
 def test_a_group_of_the_new_protocol_keeps_its_type_and_its_members_when_its_coordinator_moves(talk: Conversation) -> None:
     """Its members' commits were refused while a broker was restarted; after that the group was said to be merely not known yet."""
-    a = talk.client("a")
-    a.member_id, a.generation = "a-1", 7
+    a = talk.client("a", member_id="a-1", generation=7)
     talk.consumer_heartbeat(a, epoch=7)
     talk.commit_offsets(a, {0: 5})
     talk.commit_offsets(a, {0: 6}, {0: 16})

@@ -80,8 +80,7 @@ def test_a_finding_that_goes_on_more_mildly_keeps_the_words_that_bear_out_its_se
 
 def takes(talk: Conversation, leader: Client, name: str, instance_id: str) -> Client:
     """A process takes over an instance within generation 3."""
-    client = talk.client(name)
-    client.instance_id = instance_id
+    client = talk.client(name, instance_id=instance_id)
     talk.joined(talk.ask_join(client), generation=3, leader=leader, roster=[], member_id=f"{instance_id}-{client.connection}")
     talk.call(client, talk.sync_request(client, []), talk.synced())
     return client
@@ -114,8 +113,7 @@ def test_what_goes_on_after_it_was_fenced_folds_under_two_processes_of_its_insta
 
 def test_what_goes_on_after_it_was_fenced_does_not_fold_under_another_instance(talk: Conversation) -> None:
     """The twin of the above."""
-    leader, first, other = talk.client("lead"), talk.client("one"), talk.client("other")
-    first.instance_id, other.instance_id = "i", "j"
+    leader, first, other = talk.client("lead"), talk.client("one", instance_id="i"), talk.client("other", instance_id="j")
     talk.round([leader, first, other], 3)
     holder, _ = two_fence_each_other(talk, leader, first)
     successor = takes(talk, leader, "successor", "j")

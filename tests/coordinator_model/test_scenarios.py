@@ -56,8 +56,7 @@ def replacement(
     **fields: Any,
 ) -> Client:
     """A restarted static member takes its instance over, without a rebalance; ``beside`` the other members if it is told that it leads."""
-    client = talk.client(name)
-    client.instance_id = f"i-{name}"
+    client = talk.client(name, instance_id=f"i-{name}")
     asked = talk.ask(client, talk.join_request(client, **fields), version=version)
     client.member_id = f"i-{name}-{client.connection}"
     client.generation = generation
@@ -126,8 +125,7 @@ def test_the_first_join_creates_the_group_and_waits_for_the_initial_delay(talk: 
 
 def test_a_foreign_id_is_unknown_to_an_existing_group(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b")
-    stranger = talk.client("s")
-    stranger.member_id = "not-of-this-group"
+    stranger = talk.client("s", member_id="not-of-this-group")
     talk.refuse_join(talk.ask_join(stranger), 25, stranger.member_id)
     assert members(talk) == {a.member_id, b.member_id}
     no_errors(talk)
@@ -440,8 +438,7 @@ def test_a_full_group_refuses_newcomers(talk: Conversation) -> None:
 
 def test_a_full_group_refuses_a_static_newcomer(talk: Conversation) -> None:
     stable(talk, "a", "b", static=("a", "b"))
-    other = talk.client("c")
-    other.instance_id = "i-c"
+    other = talk.client("c", instance_id="i-c")
     talk.refuse_join(talk.ask_join(other), 81)
     no_errors(talk)
 
@@ -491,8 +488,7 @@ def test_a_static_member_joins_first(talk: Conversation) -> None:
 def test_a_replaced_members_waiting_join_is_fenced(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4, static=("b",))
     old = talk.ask_join(b)
-    new = talk.client("b")
-    new.instance_id = "i-b"
+    new = talk.client("b", instance_id="i-b")
     asked = talk.ask_join(new)
     talk.refuse_join(old, 82, b.member_id)
     waiting = talk.ask_join(a)
@@ -513,12 +509,10 @@ def test_a_duplicate_rejoining_with_the_old_id_is_fenced(talk: Conversation) -> 
 
 
 def test_a_duplicates_waiting_sync_is_fenced_and_the_phase_starts_anew(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i-b"
+    a, b = talk.client("a"), talk.client("b", instance_id="i-b")
     talk.join_all([a, b], 4)
     parked = talk.ask(b, talk.sync_request(b, []))
-    new = talk.client("b")
-    new.instance_id = "i-b"
+    new = talk.client("b", instance_id="i-b")
     asked = talk.ask_join(new)
     talk.answer(parked, talk.synced(82))
     waiting = talk.ask_join(a)
@@ -562,8 +556,7 @@ def test_a_static_leader_with_its_id_rebalances(talk: Conversation) -> None:
 
 @pytest.mark.parametrize("error", [15, -1])
 def test_a_static_member_meets_a_dead_or_empty_group(talk: Conversation, error: int) -> None:
-    a = talk.client("a")
-    a.instance_id = "i-a"
+    a = talk.client("a", instance_id="i-a")
     talk.refuse_join(talk.ask_join(a), error)
     assert members(talk) == set()
     talk.settle()
@@ -583,8 +576,7 @@ def test_a_static_follower_with_another_protocol_rebalances(talk: Conversation) 
 def test_a_replacement_that_changes_the_selected_protocol_rebalances(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4, static=("b",))
     talk.close(b)
-    new = talk.client("b")
-    new.instance_id = "i-b"
+    new = talk.client("b", instance_id="i-b")
     asked = talk.ask_join(new, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
     talk.heartbeat(a, 27)
     again = talk.ask_join(a)
@@ -610,8 +602,7 @@ def test_a_replacement_without_a_change_does_not_rebalance(talk: Conversation) -
 
 def test_a_replacement_that_could_not_be_stored_is_rolled_back(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4, static=("b",))
-    new = talk.client("b")
-    new.instance_id = "i-b"
+    new = talk.client("b", instance_id="i-b")
     reply = wire.JoinGroupResponse(
         error_code=15, generation_id=4, protocol_type="consumer", protocol_name="range", leader=a.member_id, member_id=""
     )
@@ -694,15 +685,13 @@ def test_a_static_member_that_does_not_rejoin_holds_up_the_group(talk: Conversat
 
 @pytest.mark.parametrize("from_state", ["Stable", "CompletingRebalance"])
 def test_a_replacement_with_a_change_or_while_completing_rebalances(talk: Conversation, from_state: str) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i-b"
+    a, b = talk.client("a"), talk.client("b", instance_id="i-b")
     talk.join_all([a, b], 4)
     if from_state == "Stable":
         talk.sync_all([a, b])
     assert state(talk) == from_state
     talk.close(b)
-    new = talk.client("b")
-    new.instance_id = "i-b"
+    new = talk.client("b", instance_id="i-b")
     asked = talk.ask_join(new, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
     talk.heartbeat(a, 27)
     again = talk.ask_join(a)
@@ -731,8 +720,7 @@ def test_a_replacement_brings_its_own_timeouts(talk: Conversation) -> None:
 
 
 def test_sync_to_an_unknown_group(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id, a.generation = "m", 1
+    a = talk.client("a", member_id="m", generation=1)
     refused_sync(talk, a, 25)
     assert members(talk) == set()
     no_errors(talk)
@@ -740,8 +728,7 @@ def test_sync_to_an_unknown_group(talk: Conversation) -> None:
 
 def test_sync_of_an_unknown_member(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4)
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "stranger", 4
+    stranger = talk.client("s", member_id="stranger", generation=4)
     refused_sync(talk, stranger, 25)
     assert members(talk) == {a.member_id, b.member_id}
     no_errors(talk)
@@ -878,8 +865,7 @@ def test_a_heartbeat_to_an_unknown_dead_or_empty_group(talk: Conversation, *, em
 
 def test_a_heartbeat_of_an_unknown_member(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4)
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "stranger", 4
+    stranger = talk.client("s", member_id="stranger", generation=4)
     talk.heartbeat(stranger, 25)
     assert members(talk) == {a.member_id, b.member_id}
     no_errors(talk)
@@ -1150,10 +1136,8 @@ def test_a_superseded_join_on_a_dead_connection_is_never_answered(talk: Conversa
 
 @pytest.mark.parametrize("version", [9, 8])
 def test_a_static_leaders_restart_seen_in_mid_life(talk: Conversation, version: int) -> None:
-    old = talk.client("a")
-    old.member_id = "i-a-old"
-    follower = talk.client("b")
-    follower.member_id, follower.generation = "m-b", 4
+    old = talk.client("a", member_id="i-a-old")
+    follower = talk.client("b", member_id="m-b", generation=4)
     talk.heartbeat(follower)
     new = replacement(talk, "a", old, 4, version=version, beside=(follower,) if version == 9 else ())
     talk.call(new, talk.sync_request(new, []), talk.synced())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -144,8 +145,8 @@ class BesideAnotherTap(Conversation):
         self.ticking = {"one": A, "two": B}
         self.kept, self.set_back_us = False, 0
 
-    def client(self, name: str, broker: str = "1") -> Client:
-        client = super().client(name, broker)
+    def client(self, name: str, broker: str = "1", **identity: Any) -> Client:
+        client = super().client(name, broker, **identity)
         client.connection = f"one-{self.connections}"
         return client
 

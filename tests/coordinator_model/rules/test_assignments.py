@@ -61,8 +61,7 @@ def test_A_01_is_resolved_by_the_next_plan(talk: Conversation) -> None:
 
 def test_A_01_allows_an_id_that_was_replaced_while_the_leader_computed(talk: Conversation) -> None:
     a, b = group(talk, static=True)
-    restarted = talk.client("b")
-    restarted.instance_id = b.instance_id
+    restarted = talk.client("b", instance_id=b.instance_id)
     answer(talk, offer(talk, restarted), generation=3, leader=a.member_id, member_id="b-2")  # as brokers 2.3 and 2.4 do
     share_out(talk, [a], {a: parts(0), "b-2": parts(1)})
     share_out(talk, [a], {a: parts(0), b: parts(1)})
@@ -91,8 +90,7 @@ def test_A_02_allows_fewer_partitions_than_members(talk: Conversation) -> None:
 def test_A_02_allows_a_leader_that_was_told_to_skip(talk: Conversation) -> None:
     a, b = group(talk, static=True)
     share_out(talk, [a, b], {a: parts(0, 1), b: parts(2, 3)})
-    leader = talk.client("a")
-    leader.instance_id = a.instance_id
+    leader = talk.client("a", instance_id=a.instance_id)
     asked = offer(talk, leader)
     leader.member_id = "a-2"
     answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[leader, b], skip_assignment=True)
@@ -172,15 +170,13 @@ def test_A_03_judges_stock_assignors_and_partial_overlap_under_any_name(talk: Co
 
 
 def test_A_03_is_certain_without_knowing_the_round(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id, a.generation = "a-1", 7
+    a = talk.client("a", member_id="a-1", generation=7)
     submit(talk, a, {"a-1": parts(0), "b-1": parts(0)})
     assert talk.settled_rules() == ["A-03"]
 
 
 def test_A_03_leaves_other_protocol_types_alone(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id, a.generation = "a-1", 7
+    a = talk.client("a", member_id="a-1", generation=7)
     submit(talk, a, {"a-1": parts(0), "b-1": parts(0)}, protocol_type="connect")
     assert talk.settled_rules() == []
 
@@ -359,8 +355,7 @@ def test_A_05_is_not_explained_by_a_plan_that_came_afterwards(talk: Conversation
 def test_A_05_allows_a_static_member_to_inherit(talk: Conversation) -> None:
     a, b = group(talk, static=True)
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})
-    restarted = talk.client("b")
-    restarted.instance_id = b.instance_id
+    restarted = talk.client("b", instance_id=b.instance_id)
     answer(talk, offer(talk, restarted), generation=3, leader=a.member_id, member_id="b-2")
     deliver(talk, fetch(talk, restarted), parts(1))
     assert talk.settled_rules() == []
@@ -390,8 +385,7 @@ def test_A_05_forgets_a_suspect_when_frames_are_lost(talk: Conversation) -> None
 
 def test_A_05_allows_replayed_answers_of_a_round_that_was_not_seen(talk: Conversation) -> None:
     """Listening began while the group was stable: a follower rejoins unchanged and is given what was stored long ago."""
-    a, b = talk.client("a"), talk.client("b")
-    a.member_id, b.member_id = "a-1", "b-1"
+    b = talk.client("b", member_id="b-1")
     answer(talk, offer(talk, b), generation=9, leader="a-1")
     deliver(talk, fetch(talk, b), parts(1))
     assert talk.settled_rules() == []
@@ -399,8 +393,7 @@ def test_A_05_allows_replayed_answers_of_a_round_that_was_not_seen(talk: Convers
 
 def test_A_05_allows_a_leader_whose_lost_answer_is_repeated(talk: Conversation) -> None:
     """Listening began after the leader submitted: its JoinGroup is answered again, it submits another plan, the first one counts."""
-    a, b = talk.client("a"), talk.client("b")
-    a.member_id, b.member_id = "a-1", "b-1"
+    a, b = talk.client("a", member_id="a-1"), talk.client("b", member_id="b-1")
     answer(talk, offer(talk, a), generation=9, leader="a-1", members=[a, b])
     deliver(talk, submit(talk, a, {a: parts(0), b: parts(1)}), parts(1))
     assert talk.settled_rules() == []
@@ -451,8 +444,7 @@ def test_A_06_allows_nothing_for_a_member_that_was_left_out(talk: Conversation) 
 
 def test_A_06_allows_a_static_id_that_the_leader_never_heard_of(talk: Conversation) -> None:
     a, b = group(talk, static=True)
-    restarted = talk.client("b")
-    restarted.instance_id = b.instance_id
+    restarted = talk.client("b", instance_id=b.instance_id)
     answer(talk, offer(talk, restarted), generation=3, leader=a.member_id, member_id="b-2")  # as brokers 2.3 and 2.4 do
     leads, follows = submit(talk, a, {a: parts(0), b: parts(1)}), fetch(talk, restarted)
     deliver(talk, leads, parts(0))
@@ -489,8 +481,7 @@ def test_A_07_fires_when_a_follower_submits(talk: Conversation) -> None:
 def test_A_07_allows_a_static_leader_under_its_new_id(talk: Conversation) -> None:
     a, b = group(talk, static=True)
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})
-    leader = talk.client("a")
-    leader.instance_id = a.instance_id
+    leader = talk.client("a", instance_id=a.instance_id)
     answer(talk, offer(talk, leader), generation=3, leader=a.member_id, member_id="a-2")
     submit(talk, leader, {a: parts(0), b: parts(1)})
     assert talk.settled_rules() == []
@@ -498,15 +489,13 @@ def test_A_07_allows_a_static_leader_under_its_new_id(talk: Conversation) -> Non
 
 def test_A_07_allows_a_member_whose_own_answer_was_not_seen(talk: Conversation) -> None:
     a, _ = group(talk)
-    stranger = talk.client("c")
-    stranger.member_id, stranger.generation = "c-1", 3
+    stranger = talk.client("c", member_id="c-1", generation=3)
     submit(talk, stranger, {a: parts(0)})
     assert talk.settled_rules() == []
 
 
 def test_A_07_allows_a_static_member_while_nothing_is_known_of_the_leader(talk: Conversation) -> None:
-    b = talk.client("b")
-    b.member_id, b.instance_id = "b-1", "i-b"
+    b = talk.client("b", member_id="b-1", instance_id="i-b")
     answer(talk, offer(talk, b), generation=9, leader="a-1")
     submit(talk, b, {b: parts(0)})
     assert talk.settled_rules() == []
@@ -554,8 +543,7 @@ def test_A_08_allows_topics_that_may_not_exist_yet(talk: Conversation) -> None:
 def test_A_08_allows_a_leader_that_was_told_to_skip(talk: Conversation) -> None:
     a, b = group(talk, static=True)
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})
-    leader = talk.client("a")
-    leader.instance_id = a.instance_id
+    leader = talk.client("a", instance_id=a.instance_id)
     asked = offer(talk, leader)
     leader.member_id = "a-2"
     answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[leader, b], skip_assignment=True)

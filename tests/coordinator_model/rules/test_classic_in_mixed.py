@@ -156,8 +156,7 @@ def never_synced(talk: Epochs, new: Client, old: Client) -> None:
 def joins_meanwhile(talk: Epochs, new: Client, old: Client) -> None:
     """Which of the two requests the coordinator acts on first is not known."""
     asked = talk.ask_join(old)
-    other = talk.client("old", old.broker)
-    other.member_id, other.generation = old.member_id, 3
+    other = talk.client("old", old.broker, member_id=old.member_id, generation=3)
     talk.heartbeat(other, 22)
     talk.refuse_join(asked, 27)
 
@@ -194,8 +193,7 @@ def coordinator_moved(talk: Epochs, new: Client, old: Client) -> None:
 def is_replaced(talk: Epochs, new: Client, old: Client) -> None:
     """A process with its instance id, if it has one, joins; its refusal comes before the answer to that join."""
     if old.instance_id:
-        other = talk.client("other")
-        other.instance_id = old.instance_id
+        other = talk.client("other", instance_id=old.instance_id)
         talk.ask_join(other)
         talk.heartbeat(old, 82)
         talk.close(other)

@@ -193,8 +193,7 @@ def test_C_02_allows_a_join_of_one_who_is_not_among_the_members(talk: Conversati
 
 def test_C_02_allows_a_static_member_to_come_late(talk: Conversation) -> None:
     """It stays among the members without asking, so its JoinGroup may be for the next round."""
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     asked = talk.ask_join(a)
     talk.wait(5_000)
@@ -205,8 +204,7 @@ def test_C_02_allows_a_static_member_to_come_late(talk: Conversation) -> None:
 
 
 def test_C_02_judges_a_static_member_that_waited_long_before(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     asked = talk.ask_join(a)
     talk.ask_join(b)
@@ -346,8 +344,7 @@ def test_C_03_allows_one_that_was_repeated_elsewhere(talk: Conversation) -> None
 
 def test_C_03_allows_that_of_a_member_that_was_removed(talk: Conversation) -> None:
     _, b, _ = forgotten_sync(talk)
-    admin = talk.client("admin")
-    admin.member_id = b.member_id
+    admin = talk.client("admin", member_id=b.member_id)
     talk.leave(admin)
     talk.wait(9_000)
     assert "C-03" not in talk.settled_rules()
@@ -463,8 +460,7 @@ def test_C_05_fires_when_two_brokers_act_in_turns(talk: Conversation) -> None:
 
 def test_C_05_fires_on_members_too(talk: Conversation) -> None:
     a, b = settled(talk)
-    x = talk.client("x", "2")
-    x.member_id, x.generation = "x-1", 7
+    x = talk.client("x", "2", member_id="x-1", generation=7)
     for _ in range(3):
         talk.commit_offsets(a, {0: 1})
         talk.heartbeat(b)
@@ -1111,8 +1107,7 @@ def test_snapshots_at_any_point_give_identical_findings(talk: Conversation) -> N
 
 def test_C_02_takes_no_heartbeat_of_a_member_that_waits_itself_for_a_sign_that_no_phase_is_on(talk: Conversation) -> None:
     """Found by a random history: on a connection of its own, a member goes on heartbeating while its JoinGroup waits."""
-    a, b = talk.client("a"), talk.client("b")
-    a.instance_id, b.instance_id = "i-a", "i-b"
+    a, b = talk.client("a", instance_id="i-a"), talk.client("b", instance_id="i-b")
     talk.round([a, b], 1)
     talk.ask_join(a)
     talk.ask_join(b)

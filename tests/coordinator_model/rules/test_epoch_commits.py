@@ -142,8 +142,7 @@ def test_E_20_allows_a_commit_of_a_member_that_took_an_instance_id_while_frames_
 
 def test_E_20_allows_a_commit_of_the_unseen_successor_of_a_classic_member_whose_session_ended(talk: Epochs) -> None:
     """The end of a session is the model's own reckoning: it shows nothing of who took the instance id in the gap before."""
-    dies, c, successor = talk.client("a"), talk.member("c"), talk.member("b", "i")
-    dies.instance_id = "i"
+    dies, c, successor = talk.client("a", instance_id="i"), talk.member("c"), talk.member("b", "i")
     talk.joins(c, 2, foo(0))
     talk.classic_join(dies, 3)
     talk.classic_sync(dies)
@@ -278,8 +277,7 @@ def test_E_23_allows_a_successor_where_the_instance_id_may_be_free(talk: Epochs,
     elif why == "moved":
         talk.refused(a, 16)
     elif why == "taken unseen":
-        classic = talk.client("c")
-        classic.instance_id = "i"
+        classic = talk.client("c", instance_id="i")
         talk.ask_join(classic)
         talk.close(classic)
     else:

@@ -292,8 +292,7 @@ def test_E_18_allows_a_fence_while_a_classic_process_joins_under_the_instance_id
     talk.joins(a, 2, foo(0))
     talk.joins(talk.member("other"), 3, {})
     talk.beats(a)
-    classic = talk.client("c")
-    classic.instance_id = "i"
+    classic = talk.client("c", instance_id="i")
     asked = talk.ask_join(classic)
     talk.refused(a, 82)
     if answer == "a success":
@@ -308,8 +307,7 @@ def test_E_18_fires_if_the_holder_is_fenced_while_a_classic_process_joins_otherw
     a = talk.member("a", "i")
     talk.joins(a, 2, foo(0))
     talk.beats(a)
-    classic = talk.client("c")
-    classic.instance_id = instance_id
+    classic = talk.client("c", instance_id=instance_id)
     talk.ask_join(classic)
     talk.refused(a, 82)
     assert rules_but_of_the_capture(talk) == ["E-18"]

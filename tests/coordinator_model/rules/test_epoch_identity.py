@@ -124,8 +124,7 @@ def test_M_09_fires_when_a_client_leaves_many_ids_behind() -> None:
     talk.joins(stays, 2, {})
     epoch = 3
     for number in range(12):
-        client = talk.client("again")
-        client.member_id, client.instance_id = f"id-{number}", None
+        client = talk.client("again", member_id=f"id-{number}")
         talk.joins(client, epoch, foo(0))
         talk.close(client)
         talk.live([stays], 75)
@@ -145,8 +144,7 @@ def test_M_09_allows_members_that_leave_and_ten_that_do_not(*, leaves: bool, mem
     stays = talk.member("stays")
     talk.joins(stays, 2, {})
     for number in range(members):
-        client = talk.client("again")
-        client.member_id, client.instance_id = f"id-{number}", None
+        client = talk.client("again", member_id=f"id-{number}")
         talk.joins(client, 3 + 2 * number, foo(0))
         if leaves:
             talk.leaves(client)

@@ -422,12 +422,10 @@ def test_G_06_allows_the_answer_to_a_repeated_join(talk: Conversation) -> None:
 
 
 def test_G_06_allows_a_static_leader_to_be_replaced(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    a.instance_id = "i"
+    a, b = talk.client("a", instance_id="i"), talk.client("b")
     talk.round([a, b], 3)
     talk.close(a)
-    new = talk.client("a")
-    new.instance_id = "i"
+    new = talk.client("a", instance_id="i")
     asked = talk.ask_join(new)
     new.member_id = "i-new"
     leader_answer(asked, 3, [new, b], skip_assignment=True)
@@ -439,8 +437,7 @@ def test_G_06_allows_a_static_leader_to_be_replaced_that_only_a_follower_named(
     talk: Conversation, instance_id: str | None, found: list[str]
 ) -> None:
     """A capture that begins with a running group: a follower comes back first, and its answer names the leader of before."""
-    before, b, new = talk.client("a"), talk.client("b"), talk.client("a")
-    before.member_id, b.instance_id = "i-old", "j"
+    before, b, new = talk.client("a", member_id="i-old"), talk.client("b", instance_id="j"), talk.client("a")
     follower = talk.ask_join(b)
     b.member_id = "j-new"
     talk.joined(follower, generation=3, leader=before, roster=[])
@@ -455,15 +452,13 @@ def test_G_06_allows_a_static_leader_to_be_replaced_that_only_a_follower_named(
 
 def test_G_06_does_not_compare_a_list_without_instance_ids_where_members_are_static(talk: Conversation) -> None:
     """JoinGroup responses name them since v5; the leader's was captured after the replacement."""
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.hand_out_id(a)
     first, second = talk.ask(a, talk.join_request(a), version=2), talk.ask_join(b)
     answered_us = talk.now_us
     b.member_id = "i-old"
     talk.joined(second, generation=1, leader=a, roster=[a, b])
-    again = talk.client("b")
-    again.instance_id = "i"
+    again = talk.client("b", instance_id="i")
     asked = talk.ask_join(again)
     again.member_id = "i-new"
     talk.joined(asked, generation=1, leader=a, roster=[a, again])
@@ -546,8 +541,7 @@ def test_G_07_waits_for_a_late_frame_that_explains_it(talk: Conversation) -> Non
 
 def test_G_07_is_no_matter_of_strangers(talk: Conversation) -> None:
     settled(talk, generation=1)
-    stranger = talk.client("s")
-    stranger.member_id = "of-an-earlier-life"
+    stranger = talk.client("s", member_id="of-an-earlier-life")
     talk.heartbeat(stranger, 25, generation=57)
     talk.wait(1_500)
     assert talk.rules() == []
@@ -653,10 +647,8 @@ def test_G_08_allows_that_all_sessions_may_have_run_out(talk: Conversation) -> N
 
 
 def test_G_08_needs_the_roster_of_the_generation_before(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id = "m-a"
-    b = talk.client("b")
-    b.member_id = "m-b"
+    a = talk.client("a", member_id="m-a")
+    b = talk.client("b", member_id="m-b")
     talk.joined(talk.ask_join(b), generation=3, leader=a, roster=[])
     talk.joined(talk.ask_join(b), generation=6, leader=a, roster=[])
     assert talk.settled_rules() == []
@@ -699,26 +691,22 @@ def test_G_09_fires_on_a_success_with_members_and_neither_member_id_nor_leader_a
 
 
 def test_G_09_allows_generation_0_in_a_refusal_of_brokers_up_to_2_1(talk: Conversation) -> None:
-    client = talk.client("old")
-    client.member_id = "m"
+    client = talk.client("old", member_id="m")
     asked = talk.ask(client, talk.join_request(client), version=3)
     reply(asked, error_code=25, generation_id=0, member_id="m")
     assert talk.rules() == []
 
 
 def test_G_09_allows_the_answer_to_a_replacement_that_could_not_be_written(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
-    new = talk.client("b")
-    new.instance_id = "i"
+    new = talk.client("b", instance_id="i")
     reply(talk.ask_join(new), error_code=-1, generation_id=3, leader=a.member_id, protocol_name="range")
     assert talk.settled_rules() == ["C-08"]
 
 
 def test_G_09_allows_the_answer_of_a_group_of_the_new_type(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id = "m"
+    a = talk.client("a", member_id="m")
     reply(talk.ask_join(a), error_code=0, generation_id=7, member_id="m", protocol_type="consumer", protocol_name="range")
     assert talk.settled_rules() == []
 
@@ -786,8 +774,7 @@ def test_G_10_needs_to_know_the_generation_before(talk: Conversation) -> None:
 
 def collided(talk: Conversation, *, written: bool) -> tuple[Client, Client]:
     """A static member received generation 4; the coordinator moves, and issues 4 anew without it."""
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     talk.join_all([a, b], 4)
     if written:

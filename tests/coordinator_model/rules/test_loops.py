@@ -427,8 +427,7 @@ def test_R_07_names_a_member_by_its_id_when_its_client_id_is_shared(talk: Conver
 
 def test_R_07_takes_a_client_id_for_shared_when_an_unseen_member_bears_it(talk: Conversation) -> None:
     a = talk.client("a")
-    unseen = talk.client("app")
-    unseen.member_id = "app-5f1d"
+    unseen = talk.client("app", member_id="app-5f1d")
     talk.hand_out_id(a)
     talk.joined(talk.ask_join(a), generation=3, leader=a, roster=[a, unseen])
     talk.sync_all([a])
@@ -445,8 +444,7 @@ def test_R_07_takes_a_client_id_for_shared_when_an_unseen_member_bears_it(talk: 
 
 
 def test_R_07_knows_a_static_member_by_its_instance_id(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     for generation in range(4, 8):
         changed = wire.JoinGroupRequestProtocol(name="range", metadata=subscription(f"topic-{generation}"))
@@ -593,8 +591,7 @@ def test_R_07_does_not_blame_a_member_for_being_removed_by_an_operator(talk: Con
 
 def test_a_join_that_is_refused_is_not_taken_for_what_began_the_rebalance(talk: Conversation) -> None:
     a, b = settled(talk)
-    stranger = talk.client("s")
-    stranger.instance_id = "i"
+    stranger = talk.client("s", instance_id="i")
     talk.refuse_join(talk.ask_join(stranger), 23)
     talk.heartbeat(a, 27)
     talk.round([a, b], 4)

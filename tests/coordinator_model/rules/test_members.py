@@ -14,20 +14,12 @@ from coordinator_model.groups.group import REMOVED_MEMBERS_KEPT
 from tests.coordinator_model.classic import live, replace, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
 
-
-def static(talk: Conversation, name: str, instance_id: str) -> Client:
-    client = talk.client(name)
-    client.instance_id = instance_id
-    return client
-
-
 # ---------------------------------------------------------------------------------------------------- M-01, M-02, M-08
 
 
 def test_M_02_fires_when_a_stranger_is_accepted(talk: Conversation) -> None:
     settled(talk)
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "stranger", 3
+    stranger = talk.client("s", member_id="stranger", generation=3)
     talk.heartbeat(stranger)
     talk.settle()
     finding = talk.the("M-02")
@@ -37,8 +29,7 @@ def test_M_02_fires_when_a_stranger_is_accepted(talk: Conversation) -> None:
 
 def test_M_02_resolves_when_it_does_not_recur(talk: Conversation) -> None:
     a, b = settled(talk)
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "stranger", 3
+    stranger = talk.client("s", member_id="stranger", generation=3)
     talk.heartbeat(stranger)
     live(talk, [a, b], 50)
     assert talk.the("M-02").status is Status.OPEN
@@ -47,23 +38,19 @@ def test_M_02_resolves_when_it_does_not_recur(talk: Conversation) -> None:
 
 
 def test_M_02_needs_the_full_roster(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    a.member_id, b.member_id = "m-a", "m-b"
+    a, b = talk.client("a", member_id="m-a"), talk.client("b", member_id="m-b")
     asked = talk.ask_join(b)
     talk.joined(asked, generation=3, leader=a, roster=[])
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "stranger", 3
+    stranger = talk.client("s", member_id="stranger", generation=3)
     talk.heartbeat(stranger)
     assert talk.settled_rules() == []
 
 
 def test_M_02_knows_a_static_member_that_replaced_another(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     talk.close(b)
-    new = talk.client("b")
-    new.instance_id = "i"
+    new = talk.client("b", instance_id="i")
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
     live(talk, [a, new], 5)
@@ -73,8 +60,7 @@ def test_M_02_knows_a_static_member_that_replaced_another(talk: Conversation) ->
 def test_M_02_waits_for_a_new_roster_after_lost_records(talk: Conversation) -> None:
     settled(talk)
     talk.lose(5)
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "stranger", 3
+    stranger = talk.client("s", member_id="stranger", generation=3)
     talk.heartbeat(stranger)
     assert talk.settled_rules() == ["V-01"]
 
@@ -92,8 +78,7 @@ def test_M_08_fires_when_the_answer_names_another_member(talk: Conversation) -> 
 
 
 def test_M_08_allows_a_new_id_for_one_that_named_none(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     successor = b.reconnected()
     successor.member_id = ""
@@ -120,7 +105,7 @@ def test_M_02_allows_a_replaced_member_what_it_asked_before_it_was_replaced(talk
     first.generation = 5
     body = wire.HeartbeatRequest(group_id="g", generation_id=5, member_id=first.member_id, group_instance_id="i")
     pending = talk.ask(first, body)
-    new = static(talk, "two", "i")
+    new = talk.client("two", instance_id="i")
     talk.joined(talk.ask_join(new), generation=5, leader=leader, roster=[], member_id="i-new")
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
     assert talk.settled_rules() == ["V-01"]
@@ -130,7 +115,7 @@ def test_M_02_leaves_a_fenced_static_member_to_S_03(talk: Conversation) -> None:
     leader, first = static_group(talk)
     talk.joined(talk.ask_join(leader), generation=4, leader=leader, roster=[leader, first])
     talk.sync_all([leader])
-    new = static(talk, "two", "i")
+    new = talk.client("two", instance_id="i")
     talk.joined(talk.ask_join(new), generation=4, leader=leader, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
     talk.wait(1)
@@ -260,9 +245,7 @@ def test_M_03_fires_on_a_static_member_under_its_own_instance_id(talk: Conversat
 
 
 def test_M_03_needs_proof_of_membership_before(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    a.member_id, b.member_id = "m-a", "m-b"
-    a.generation = b.generation = 3
+    a, b = talk.client("a", member_id="m-a", generation=3), talk.client("b", member_id="m-b", generation=3)
     talk.joined(talk.ask_join(a), generation=3, leader=b, roster=[])
     talk.heartbeat(b, 25)
     talk.wait(1)
@@ -275,8 +258,7 @@ def test_M_03_needs_the_session_timeout_to_judge_by_others(talk: Conversation) -
     talk.lose(1)
     talk.joined(talk.ask_join(a), generation=4, leader=a, roster=[a, unknown := talk.client("u")])
     unknown.member_id = b.member_id
-    c = talk.client("c")
-    c.member_id, c.generation = "m-c", 4
+    c = talk.client("c", member_id="m-c", generation=4)
     talk.joined(talk.ask_join(a), generation=5, leader=a, roster=[a, c])
     talk.heartbeat(a)
     talk.wait(1)
@@ -306,8 +288,7 @@ def newborn(talk: Conversation) -> tuple[Client, Client]:
 
 def test_M_04_fires_on_an_id_that_was_never_handed_out(talk: Conversation) -> None:
     newborn(talk)
-    stranger = talk.client("s")
-    stranger.member_id = "made-up"
+    stranger = talk.client("s", member_id="made-up")
     talk.refuse_join(talk.ask_join(stranger), 25, "made-up")
     talk.settle()
     finding = talk.the("M-04")
@@ -320,8 +301,7 @@ def test_M_04_fires_on_an_id_that_was_never_handed_out(talk: Conversation) -> No
 
 
 def refused_stranger(talk: Conversation) -> list[str]:
-    stranger = talk.client("s")
-    stranger.member_id = "made-up"
+    stranger = talk.client("s", member_id="made-up")
     talk.refuse_join(talk.ask_join(stranger), 25, "made-up")
     return talk.settled_rules()
 
@@ -394,8 +374,7 @@ def test_M_04_stops_when_too_many_ids_were_handed_out_to_remember(talk: Conversa
 def test_M_04_stops_when_gone_members_may_have_been_forgotten(talk: Conversation) -> None:
     a, _ = newborn(talk)
     for number in range(REMOVED_MEMBERS_KEPT + 1):
-        gone = talk.client(f"c{number}")
-        gone.member_id = f"gone-{number}"
+        gone = talk.client(f"c{number}", member_id=f"gone-{number}")
         talk.heartbeat(gone, 25, generation=1)
     talk.heartbeat(a)
     assert "M-04" not in refused_stranger(talk)
@@ -491,7 +470,7 @@ def test_M_06_allows_an_old_client_to_join_at_once(talk: Conversation) -> None:
 
 
 def test_M_06_allows_a_static_member_to_join_at_once(talk: Conversation) -> None:
-    client = static(talk, "c", "i")
+    client = talk.client("c", instance_id="i")
     talk.round([client], 1)
     assert talk.settled_rules() == []
 
@@ -757,8 +736,7 @@ def test_M_13_allows_clients_that_give_up_their_ids_after_a_session_without_a_co
 ) -> None:
     """As librdkafka does: a broker that was away for longer than a session, three times, was called a crash loop of its clients."""
     others = a_group_of(talk, "10.0.9.1")
-    process = talk.client("b")
-    process.instance_id = instance_id
+    process = talk.client("b", instance_id=instance_id)
     for generation in range(4, 8):
         process.member_id = others[0].member_id = ""
         talk.round([*others, process], generation)
@@ -806,8 +784,7 @@ def test_M_13_resolves_when_the_client_stays(talk: Conversation) -> None:
 
 def test_M_10_tells_of_a_refused_leave_and_warns_when_it_is_repeated(talk: Conversation) -> None:
     settled(talk)
-    script = talk.client("script")
-    script.member_id = "stale"
+    script = talk.client("script", member_id="stale")
     talk.leave(script, 25)
     talk.settle()
     assert talk.the("M-10").severity is Severity.INFO
@@ -861,8 +838,7 @@ def test_M_10_allows_a_leave_that_names_no_member(talk: Conversation, version: i
 def test_few_refused_leaves_are_kept(talk: Conversation) -> None:
     settled(talk)
     for number in range(LEAVES_KEPT + 4):
-        script = talk.client("script")
-        script.member_id = f"stale-{number}"
+        script = talk.client("script", member_id=f"stale-{number}")
         talk.leave(script, 25)
     assert len(talk.model.groups.opened(("c1", "g"))[0].member_identity.refused_leaves) == LEAVES_KEPT
 
@@ -872,7 +848,7 @@ def test_few_refused_leaves_are_kept(talk: Conversation) -> None:
 
 def pair(talk: Conversation, **fields: Any) -> tuple[Client, Client, Client]:
     """A leader and two static members."""
-    lead, one, two = talk.client("lead"), static(talk, "one", "i-1"), static(talk, "two", "i-2")
+    lead, one, two = talk.client("lead"), talk.client("one", instance_id="i-1"), talk.client("two", instance_id="i-2")
     talk.round([lead, one, two], 3, **fields)
     talk.wait(1_000)
     return lead, one, two
@@ -910,7 +886,7 @@ def test_M_11_fires_on_an_instance_id_that_nobody_holds_from_brokers_that_check_
 
 
 def test_M_11_allows_it_to_brokers_that_may_be_too_old_to_check(talk: Conversation) -> None:
-    lead, one = talk.client("lead"), static(talk, "one", "i-1")
+    lead, one = talk.client("lead"), talk.client("one", instance_id="i-1")
     lead.member_id, one.member_id = "m-lead", "m-one"
     asked = [talk.ask(client, talk.join_request(client), version=7) for client in (lead, one)]
     for each in asked:
@@ -936,7 +912,7 @@ def test_M_11_does_not_judge_a_dynamic_member_of_an_unknown_kind(talk: Conversat
 
 
 def test_M_11_needs_the_holder_to_be_settled(talk: Conversation) -> None:
-    lead, one, two = talk.client("lead"), static(talk, "one", "i-1"), static(talk, "two", "i-2")
+    lead, one, two = talk.client("lead"), talk.client("one", instance_id="i-1"), talk.client("two", instance_id="i-2")
     talk.join_all([lead, one, two], 3)
     one.instance_id = "i-2"
     talk.heartbeat(one)
@@ -973,8 +949,7 @@ def test_M_12_fires_when_a_member_is_put_out_of_a_full_group(talk: Conversation)
 
 
 def test_M_12_does_not_tell_a_size_that_is_not_known(talk: Conversation) -> None:
-    b = talk.client("b")
-    b.member_id, b.generation = "m-b", 3
+    b = talk.client("b", member_id="m-b", generation=3)
     talk.heartbeat(b)
     talk.refuse_join(talk.ask_join(b), 81)
     talk.settle()

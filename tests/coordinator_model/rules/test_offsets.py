@@ -65,9 +65,7 @@ def test_lawful_commits_are_silent(talk: Conversation) -> None:
 
 def unproven(talk: Conversation) -> Client:
     """A member of whose group nothing else is known."""
-    client = talk.client("a")
-    client.member_id, client.generation = "a-1", 3
-    return client
+    return talk.client("a", member_id="a-1", generation=3)
 
 
 @pytest.mark.parametrize("error", [22, 113])
@@ -124,8 +122,7 @@ def test_O_01_is_reset_by_a_join_by_a_success_and_by_another_error(talk: Convers
 
 
 def test_O_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     refused(talk, b, 22, times=6)
     assert "O-01" not in talk.settled_rules()
@@ -194,8 +191,7 @@ def test_O_02_fires_on_a_stale_commit_and_names_what_it_overwrote(talk: Conversa
 
 def test_O_02_fires_on_the_commit_of_a_stranger(talk: Conversation) -> None:
     settled(talk)
-    stranger = talk.client("x")
-    stranger.member_id, stranger.generation = "x-1", 3
+    stranger = talk.client("x", member_id="x-1", generation=3)
     talk.commit_offsets(stranger, {0: 1})
     talk.settle()
     assert "M-02" in talk.the("O-02").summary
@@ -352,8 +348,7 @@ def test_O_03_needs_every_members_timeouts(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     for one in (a, b):
         talk.hand_out_id(one)
-    ghost = talk.client("ghost")
-    ghost.member_id = "ghost-1"
+    ghost = talk.client("ghost", member_id="ghost-1")
     asked = [talk.ask_join(one) for one in (a, b)]
     for one in asked:
         talk.joined(one, generation=3, leader=a, roster=[a, b, ghost])
@@ -577,8 +572,7 @@ def test_O_05_keeps_what_was_before_when_the_assignment_is_fetched_twice(talk: C
 
 
 def test_O_05_needs_to_know_what_the_member_had_before(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id, a.generation = "a-1", 3
+    a = talk.client("a", member_id="a-1", generation=3)
     give_blob(talk, a, assignment(t=(0,)))
     talk.commit_offsets(a, {9: 1})
     assert quiet(talk)
@@ -676,8 +670,7 @@ def test_O_06_names_who_does_not_own_the_partition_whoever_committed_last(talk: 
 
 
 def test_O_06_names_the_instance_that_does_not_own_the_partition(talk: Conversation) -> None:
-    owner, stranger = talk.client("owner"), talk.client("stranger")
-    owner.instance_id, stranger.instance_id = "i-owner", "i-stranger"
+    owner, stranger = talk.client("owner", instance_id="i-owner"), talk.client("stranger", instance_id="i-stranger")
     for generation in (3, 4):
         give(talk, [owner, stranger], generation, {owner: (0,), stranger: (1,)})
     talk.commit_offsets(stranger, {0: 5})
@@ -716,12 +709,10 @@ def test_O_06_allows_a_hand_over_between_generations(talk: Conversation) -> None
 
 
 def test_O_06_allows_a_replaced_static_member_to_go_on(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     talk.commit_offsets(b, {0: 5})
-    again = talk.client("b")
-    again.instance_id = "i"
+    again = talk.client("b", instance_id="i")
     asked = talk.ask_join(again)
     talk.joined(asked, generation=3, leader=a, roster=[a, again], member_id="i-2")
     talk.call(again, talk.sync_request(again, []), talk.synced())
@@ -1039,8 +1030,7 @@ def test_what_is_kept_is_bounded(talk: Conversation) -> None:
         talk.hand_out_id(client)
         talk.ask_join(client)
     for index in range(KEPT + 5):
-        client = talk.client(f"z{index}")
-        client.member_id, client.generation = f"z-{index}", 3
+        client = talk.client(f"z{index}", member_id=f"z-{index}", generation=3)
         talk.commit(client, 25)
     group, _ = talk.model.groups.opened(("c1", "g"))
     assert len(group.offsets.holdings) == HOLDINGS_KEPT
@@ -1099,18 +1089,15 @@ def test_G_02_and_O_02_fire_on_a_transactional_commit_accepted_at_a_stale_genera
 
 def test_M_02_and_O_02_fire_on_a_transactional_commit_accepted_from_a_stranger(talk: Conversation) -> None:
     give(talk, [talk.client("a"), talk.client("b")], 3, {})
-    stranger = talk.client("x")
-    stranger.member_id, stranger.generation = "x-1", 3
+    stranger = talk.client("x", member_id="x-1", generation=3)
     transactional(talk, stranger, **named(stranger))
     assert talk.settled_rules() == ["M-02", "O-02"]
 
 
 def test_S_03_and_O_02_fire_on_a_transactional_commit_accepted_from_a_replaced_instance(talk: Conversation) -> None:
-    a, old = talk.client("a"), talk.client("b")
-    old.instance_id = "i"
+    a, old = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, old], 3)
-    new = talk.client("b")
-    new.instance_id = "i"
+    new = talk.client("b", instance_id="i")
     asked = talk.ask_join(new)
     talk.joined(asked, generation=3, leader=a, roster=[a, new], member_id="i-2")
     talk.call(new, talk.sync_request(new, []), talk.synced())

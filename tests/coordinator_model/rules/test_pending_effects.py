@@ -109,8 +109,7 @@ def test_E_18_allows_an_instance_id_to_be_taken_by_a_join_answered_15_or_16(talk
         talk.refused_join(talk.member("third", "i"), 111)
     else:
         talk.beats(a)
-        second = talk.client("second")
-        second.instance_id = "i"
+        second = talk.client("second", instance_id="i")
         talk.refuse_join(talk.ask_join(second), error)
         talk.refused(a, 82)
     assert "E-18" not in rules_of(talk)
@@ -413,8 +412,7 @@ def test_effects_that_are_too_many_to_keep_may_have_done_anything_until_members_
 @pytest.mark.parametrize("how", ["an instance id alone", "a clock that is ahead", "captured 300 ms late", "no answer"])
 def test_T_03_allows_an_eviction_by_a_LeaveGroup_that_is_captured_late_or_elsewhere(how: str) -> None:
     talk = Conversation(clock_skew_ms=200 if how == "a clock that is ahead" else 0)
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     live(talk, [a, b], 3)
     admin = talk.client("admin")
@@ -449,8 +447,7 @@ def test_a_LeaveGroup_by_instance_of_a_classic_group_removes_who_held_it_when_it
     lead, one = static_group(talk)
     live(talk, [lead, one], 2)
     asked = talk.ask(talk.client("admin"), leave_request(talk, "", "i"))
-    two = talk.client("two")
-    two.instance_id = "i"
+    two = talk.client("two", instance_id="i")
     talk.joined(talk.ask_join(two), generation=3, leader=lead, roster=[], member_id="i-two")
     left(asked, talk, "", "i")
     assert [member["member_id"] for member in talk.group_json()["members"]] == [lead.member_id, "i-two"]

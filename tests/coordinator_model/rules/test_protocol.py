@@ -23,9 +23,7 @@ def settled(talk: Conversation, *, static: bool = False) -> list[Client]:
 
 def restarted(talk: Conversation, client: Client) -> Client:
     """The same static member, started anew."""
-    other = talk.client(client.name)
-    other.instance_id = client.instance_id
-    return other
+    return talk.client(client.name, instance_id=client.instance_id)
 
 
 # ---------------------------------------------------------------------------------------------------- P-01
@@ -98,8 +96,7 @@ def test_P_01_allows_older_versions_to_say_nothing(talk: Conversation) -> None:
 
 
 def test_P_01_needs_to_have_seen_the_join(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id, a.generation = "a-1", 5
+    a = talk.client("a", member_id="a-1", generation=5)
     deliver(talk, fetch(talk, a, protocol_name="mine"), parts(0), protocol="other")
     assert talk.settled_rules() == []
 
@@ -302,8 +299,7 @@ def test_P_06_does_not_compare_answers_that_did_not_overlap(talk: Conversation) 
 
 
 def test_P_06_knows_nothing_of_a_leader_that_it_never_saw(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    a.member_id, b.member_id = "a-1", "b-1"
+    a, b = talk.client("a", member_id="a-1"), talk.client("b", member_id="b-1")
     asked = [offer(talk, a), offer(talk, b)]
     answer(talk, asked[0], generation=4, leader="x-1")
     answer(talk, asked[1], generation=4, leader="x-2")
@@ -415,8 +411,7 @@ def test_P_07_allows_what_the_protocol_allows_and_nothing_else(api_key: int) -> 
         if (api_key, error) == (11, 27):
             continue
         talk = Conversation()
-        a = talk.client("a")
-        a.instance_id = "i"
+        a = talk.client("a", instance_id="i")
         talk.join_all([a], 3)
         if error != 27:  # which a commit is answered only until its member has its assignment
             talk.sync_all([a])
@@ -591,8 +586,7 @@ def test_P_08_ignores_heartbeats_of_a_coordinator_that_loads(talk: Conversation)
 
 
 def test_P_08_does_not_judge_a_round_that_it_did_not_see_begin(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id = "a-1"
+    a = talk.client("a", member_id="a-1")
     answer(talk, offer(talk, a), generation=9, leader="b-1")
     talk.heartbeat(a, generation=11)
     assert talk.settled_rules() == []
@@ -675,8 +669,7 @@ def test_P_10_only_notes_members_that_differ(talk: Conversation) -> None:
 
 
 def test_P_10_waits_for_the_whole_member_list(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id = "a-1"
+    a = talk.client("a", member_id="a-1")
     answer(talk, talk.ask_join(a, rebalance_timeout_ms=1), generation=9, leader="b-1")
     assert talk.settled_rules() == ["R-03"]
 
@@ -833,7 +826,6 @@ def test_P_14_allows_a_client_that_rejoins(talk: Conversation) -> None:
 
 def test_entries_without_a_member_id_are_nobodys(talk: Conversation) -> None:
     a, b = group(talk)
-    nobody = talk.client("x")
-    nobody.generation = 3
+    nobody = talk.client("x", generation=3)
     deliver(talk, talk.ask(nobody, talk.sync_request(nobody, [], assignments=entries({a: parts(0), b: parts(1)}))), parts(0))
     assert talk.settled_rules() == []

@@ -47,8 +47,7 @@ def test_R_01_becomes_an_error_past_the_rebalance_timeout(talk: Conversation) ->
 
 
 def test_R_01_guesses_twice_the_timeout_while_learning(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id = "m-a"
+    a = talk.client("a", member_id="m-a")
     talk.ask_join(a)
     talk.wait(24_000)
     assert talk.rules() == []
@@ -125,8 +124,7 @@ def test_R_08_becomes_an_error_past_the_rebalance_timeout(talk: Conversation) ->
 
 def test_R_08_names_the_largest_timeout_of_the_group_and_what_becomes_of_a_static_member(talk: Conversation) -> None:
     """The coordinator dropped it after 6 s, it said: the others' 60 s counted, and a static member stays."""
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i-b"
+    a, b = talk.client("a"), talk.client("b", instance_id="i-b")
     talk.hand_out_id(a)
     asked = [talk.ask_join(a, rebalance_timeout_ms=60_000), talk.ask_join(b, rebalance_timeout_ms=6_000)]
     b.member_id = "i-b-1"
@@ -209,8 +207,7 @@ def test_R_01_is_bounded_by_a_member_that_left_since_the_phase_began(talk: Conve
 
 
 def test_R_01_stays_a_warning_while_not_every_timeout_is_known(talk: Conversation) -> None:
-    a = talk.client("a")
-    a.member_id = "m-a"
+    a = talk.client("a", member_id="m-a")
     talk.ask_join(a)
     talk.wait(120_000)
     finding = talk.the("R-01")
@@ -400,8 +397,7 @@ def test_what_was_given_up_survives_a_restart(talk: Conversation, *, answers_see
 
 def test_R_05_names_a_static_member_that_never_learned_its_id(talk: Conversation) -> None:
     (a,) = settled(talk, ("a",))
-    b = talk.client("b")
-    b.instance_id = "i"
+    b = talk.client("b", instance_id="i")
     talk.ask_join(b)
     talk.close(b)
     b.member_id = "i-1"
@@ -429,8 +425,7 @@ def test_R_05_allows_a_retry_on_a_new_connection(talk: Conversation) -> None:
 
 def test_R_05_allows_a_retry_of_a_static_member_without_an_id(talk: Conversation) -> None:
     (a,) = settled(talk, ("a",))
-    b = talk.client("b")
-    b.instance_id = "i"
+    b = talk.client("b", instance_id="i")
     talk.ask_join(b)
     talk.close(b)
     b = b.reconnected()
@@ -456,8 +451,7 @@ def test_R_05_allows_a_retry_just_after_the_completion(talk: Conversation) -> No
 def test_R_05_allows_a_client_that_is_not_in_the_roster(talk: Conversation) -> None:
     """Nothing but its JoinGroup was seen of it, so nothing else shows that it is no member."""
     (a,) = settled(talk, ("a",))
-    b = talk.client("b")
-    b.member_id = "of-before-the-capture"
+    b = talk.client("b", member_id="of-before-the-capture")
     talk.ask_join(b)
     talk.close(b)
     talk.joined(talk.ask_join(a), generation=4, leader=a, roster=[a])

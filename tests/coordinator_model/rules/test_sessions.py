@@ -112,8 +112,7 @@ def test_T_04_leaves_a_static_member_alone_that_asks_to_come_back_as_no_answer_c
     first.member_id = ""
     if reconnects:
         talk.close(first)
-        first = talk.client("one")
-        first.instance_id = "i"
+        first = talk.client("one", instance_id="i")
     talk.ask_join(first)
     live(talk, [leader], 6)
     assert talk.rules() == []
@@ -128,8 +127,7 @@ def test_T_04_leaves_a_static_member_alone_whose_join_went_with_its_connection_a
     first.member_id = ""
     talk.ask_join(first)
     talk.close(first)
-    again = talk.client("one")
-    again.instance_id = "i"
+    again = talk.client("one", instance_id="i")
     talk.refuse_join(talk.ask_join(again), 82)
     live(talk, [leader], 9)
     assert talk.rules() == []
@@ -421,8 +419,7 @@ def test_T_02_runs_on_after_such_a_sync_once_the_member_was_accepted(talk: Conve
 
 
 def test_T_02_knows_that_the_end_of_a_join_phase_restarts_absent_static_members(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     asked = talk.ask_join(a)
     talk.wait(9_000)
@@ -457,11 +454,9 @@ def test_T_02_does_not_judge_an_answer_across_lost_records(talk: Conversation) -
 
 
 def test_T_02_does_not_judge_static_members_that_took_over(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
-    new = talk.client("b")
-    new.instance_id = "i"
+    new = talk.client("b", instance_id="i")
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
     silence(talk, [a], 13_500)
@@ -588,11 +583,9 @@ def test_T_03_allows_static_members_that_took_over_where_the_broker_may_forget_i
 ) -> None:
     """Brokers before 2.6.1 do (KAFKA-10284); JoinGroup v8 came with 3.2."""
     monkeypatch.setitem(VERSIONS, 11, join_version)
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
-    new = talk.client("b")
-    new.instance_id = "i"
+    new = talk.client("b", instance_id="i")
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
     evicted(talk, a, new)
@@ -604,11 +597,9 @@ def test_T_03_fires_on_a_static_member_that_took_over_and_was_written_since(
 ) -> None:
     """The leader's SyncGroup of the next generation writes who holds the instance id, on brokers before 2.6.1 too."""
     monkeypatch.setitem(VERSIONS, 11, 7)
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
-    new = talk.client("b")
-    new.instance_id = "i"
+    new = talk.client("b", instance_id="i")
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
     talk.round([a, new], 4)
@@ -621,11 +612,9 @@ def test_T_03_allows_the_session_of_a_static_member_to_run_from_its_join_that_wa
     talk: Conversation, *, beats: bool, found: list[str]
 ) -> None:
     """Kafka 4 answers who takes a place over when that is replicated, and counts the session from before; a Heartbeat begins it anew."""
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
-    new = talk.client("b")
-    new.instance_id = "i"
+    new = talk.client("b", instance_id="i")
     talk.refuse_join(talk.ask_join(new), 15)
     asked = talk.ask_join(new)
     live(talk, [a], 5)
@@ -641,8 +630,7 @@ def test_T_03_allows_the_session_of_a_static_member_to_run_from_its_join_that_wa
 
 
 def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None:
-    a, b, unseen = talk.client("a"), talk.client("b"), talk.client("unseen")
-    unseen.member_id = "unseen-1"
+    a, b, unseen = talk.client("a"), talk.client("b"), talk.client("unseen", member_id="unseen-1")
     for client in (a, b):
         talk.hand_out_id(client)
     asked = [talk.ask_join(a), talk.ask_join(b)]
@@ -862,8 +850,7 @@ def test_T_05_of_a_client_that_loops_is_one_finding_whatever_member_id_it_has_by
 
 
 def test_T_05_names_a_member_that_it_does_not_know(talk: Conversation) -> None:
-    stranger = talk.client("s")
-    stranger.member_id = "m-s"
+    stranger = talk.client("s", member_id="m-s")
     talk.leave(stranger, reason="max poll interval exceeded")
     assert talk.the("T-05").member_id == "m-s"
 
@@ -1062,8 +1049,7 @@ def test_T_06_allows_throttled_answers(talk: Conversation) -> None:
 
 
 def test_T_06_counts_a_client_that_it_does_not_know(talk: Conversation) -> None:
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "m-s", 3
+    stranger = talk.client("s", member_id="m-s", generation=3)
     for _ in range(3):
         talk.heartbeat(stranger, 25, after_ms=2_500)
     assert "T-06" in talk.settled_rules()
@@ -1340,8 +1326,7 @@ def test_T_09_allows_a_leave(talk: Conversation) -> None:
 
 
 def test_T_09_is_quiet_about_the_restart_of_a_static_member(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    a.instance_id, b.instance_id = "i-a", "i-b"
+    a, b = talk.client("a", instance_id="i-a"), talk.client("b", instance_id="i-b")
     talk.round([a, b], 3)
     live(talk, [a, b], 5)
     talk.close(b)

@@ -122,8 +122,7 @@ def test_R_18_blames_no_broker_for_a_join_phase_that_members_prolong_by_coming(t
 
 
 def test_R_18_is_heuristic_where_one_that_is_waited_for_was_never_seen(talk: Conversation) -> None:
-    a, unseen = talk.client("a"), talk.client("unseen")
-    unseen.member_id = "unseen-1"
+    a, unseen = talk.client("a"), talk.client("unseen", member_id="unseen-1")
     talk.hand_out_id(a)
     talk.joined(talk.ask_join(a, **PATIENT), generation=3, leader=a, roster=[a, unseen])
     talk.sync_all([a])
@@ -214,8 +213,7 @@ def test_R_18_does_not_count_the_time_before_the_members_came_back(talk: Convers
     for one in (a, b):
         talk.close(one)
     talk.wait(30_000)
-    again = talk.client("a")
-    again.instance_id = "i-a"
+    again = talk.client("a", instance_id="i-a")
     talk.ask_join(again, **PATIENT)
     talk.wait(19_000)
     assert "R-18" not in talk.rules()
@@ -325,8 +323,7 @@ def test_R_18_ignores_cooperative_members_that_keep_their_partitions(talk: Conve
 @pytest.mark.parametrize("why", ["loss", "failover", "unknown members"])
 def test_R_18_needs_to_know_the_members_and_how_long_they_wait(talk: Conversation, why: str) -> None:
     if why == "unknown members":
-        a = talk.client("a")
-        a.member_id = "m-a"
+        a = talk.client("a", member_id="m-a")
     else:
         a, b = patient(talk, "a", "b")
         talk.close(b)

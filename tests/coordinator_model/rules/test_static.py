@@ -16,9 +16,7 @@ from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conv
 
 
 def static(talk: Conversation, name: str, instance_id: str = "i") -> Client:
-    client = talk.client(name)
-    client.instance_id = instance_id
-    return client
+    return talk.client(name, instance_id=instance_id)
 
 
 def replaced(talk: Conversation, asked: Asked, leader: Client, *, generation: int = 3, leader_id: str | None = None) -> Client:
@@ -349,8 +347,7 @@ def test_S_03_is_no_matter_of_a_stranger_with_that_instance_id(talk: Conversatio
     leader, _ = static_group(talk)
     replace(talk, leader, "two")
     talk.wait(1_000)
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "stranger", 3
+    stranger = talk.client("s", member_id="stranger", generation=3)
     talk.heartbeat(stranger)
     stranger.instance_id = "i"
     talk.heartbeat(stranger)
@@ -486,8 +483,7 @@ def test_S_04_needs_the_roster(talk: Conversation) -> None:
 
 
 def test_S_04_needs_members_that_are_known(talk: Conversation) -> None:
-    leader, first, other = talk.client("lead"), static(talk, "one"), talk.client("unseen")
-    other.member_id = "m-unseen"
+    leader, first, other = talk.client("lead"), static(talk, "one"), talk.client("unseen", member_id="m-unseen")
     talk.hand_out_id(leader)
     first.member_id = "i-1"
     asked = [talk.ask_join(leader), talk.ask_join(first)]
@@ -769,8 +765,7 @@ def test_S_08_tells_of_a_static_member_that_leaves_by_itself(talk: Conversation)
 
 def test_S_08_allows_an_operator_to_take_it_out(talk: Conversation) -> None:
     _, first = static_group(talk)
-    admin = talk.client("admin")
-    admin.member_id, admin.instance_id = first.member_id, "i"
+    admin = talk.client("admin", member_id=first.member_id, instance_id="i")
     talk.leave(admin)
     assert talk.settled_rules() == []
 

@@ -202,8 +202,7 @@ def test_R_08_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
 
 def test_R_08_notes_a_member_for_which_nobody_is_known_to_wait(talk: Conversation) -> None:
     """A capture that begins within a long join phase has not the requests of those who wait; it was a warning."""
-    b = talk.client("b")
-    b.member_id, b.generation = "b-1", 7
+    b = talk.client("b", member_id="b-1", generation=7)
     told_to_rejoin(talk, b, 400)
     finding = talk.the("R-08")
     assert finding.severity is Severity.INFO

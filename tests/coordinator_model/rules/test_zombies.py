@@ -69,8 +69,7 @@ def test_G_01_needs_proof_of_a_higher_generation(talk: Conversation) -> None:
 
 
 def test_G_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     asked = talk.ask_join(a)
     talk.wait(1_000)
@@ -212,8 +211,7 @@ def test_M_01_and_O_01_leave_a_member_of_the_consumer_protocol_alone_that_rejoin
 
 
 def static_left_behind(talk: Conversation) -> tuple[Client, Client]:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     asked = talk.ask_join(a)
     talk.wait(1_000)
@@ -266,8 +264,7 @@ def test_R_11_is_no_matter_of_dynamic_members_nor_of_commits(talk: Conversation)
 
 
 def test_R_11_is_no_matter_of_a_static_member_outside_the_roster(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     talk.round([a], 4)
     goes_on(talk, a, b, 6)
@@ -275,8 +272,7 @@ def test_R_11_is_no_matter_of_a_static_member_outside_the_roster(talk: Conversat
 
 
 def test_R_11_needs_a_newer_generation(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     goes_on(talk, a, b, 6)
     assert talk.rules() == []

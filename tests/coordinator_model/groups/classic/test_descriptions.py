@@ -54,8 +54,7 @@ def test_a_description_that_agrees_is_no_finding(talk: Conversation) -> None:
 def test_a_member_that_only_one_side_knows_is_a_finding_of_the_monitors_own(talk: Conversation) -> None:
     members = settled(talk)
     a, b, c = members
-    d = talk.client("d")
-    d.member_id = "d-1"
+    d = talk.client("d", member_id="d-1")
     described(talk, members, description([a, b, d]), description(members))
     finding = talk.the("V-08")
     assert (finding.blame, finding.certainty, finding.generation) == (Blame.CAPTURE, Certainty.CONFIRMED, 3)
@@ -178,8 +177,7 @@ def with_member(
 def test_after_a_description_a_stranger_that_is_served_is_found(talk: Conversation) -> None:
     members = learnt_again(talk)
     described(talk, members[:2], description(members), description(members))
-    stranger = talk.client("z")
-    stranger.member_id, stranger.generation = "z-1", 3
+    stranger = talk.client("z", member_id="z-1", generation=3)
     talk.heartbeat(stranger)
     talk.settle()
     finding = talk.the("M-02")

@@ -22,9 +22,7 @@ def group_of(talk: Conversation) -> ClassicGroup:
 
 def follower(talk: Conversation, name: str) -> Client:
     """A client that was handed its member id before the capture began."""
-    client = talk.client(name)
-    client.member_id = f"m-{name}"
-    return client
+    return talk.client(name, member_id=f"m-{name}")
 
 
 def leader_told(talk: Conversation, asked: Asked, generation: int, roster: dict[str, str | None]) -> None:
@@ -62,8 +60,7 @@ def test_an_answer_that_cannot_be_read_ends_its_request_all_the_same(talk: Conve
 def test_a_refusal_of_nobody_is_no_members(talk: Conversation) -> None:
     settled(talk)
     known = set(group_of(talk).members)
-    stranger = talk.client("stranger")
-    stranger.generation = 3
+    stranger = talk.client("stranger", generation=3)
     for _ in range(5):
         talk.heartbeat(stranger, 25)
         talk.wait(3_000)
@@ -111,8 +108,7 @@ def test_a_member_thought_gone_is_back_when_the_leader_is_told_of_it(talk: Conve
 
 
 def test_a_list_of_members_captured_after_a_replacement_does_not_undo_it(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    b.instance_id = "i"
+    a, b = talk.client("a"), talk.client("b", instance_id="i")
     talk.round([a, b], 3)
     old_id = b.member_id
     leaders, others = talk.ask_join(a), talk.ask_join(b)
@@ -249,8 +245,7 @@ def test_who_holds_an_instance_is_settled_by_a_sync_and_unsettled_by_a_replaceme
     group = group_of(talk)
     instance = group.instances[first.instance_id or ""]
     assert instance.settled_us
-    again = talk.client("again")
-    again.instance_id = first.instance_id
+    again = talk.client("again", instance_id=first.instance_id)
     asked = talk.ask_join(again)
     again.member_id = "again-1"
     talk.joined(asked, generation=leader.generation, leader=leader, roster=[])

@@ -128,8 +128,7 @@ def test_O_06_keeps_two_lives_apart_where_the_answer_to_a_join_is_captured_late(
 
 def test_O_06_keeps_two_lives_apart_of_a_deleted_group_whose_static_member_comes_back_at_once(talk: Conversation) -> None:
     """It begins the new life at the generation of the old one, as if it had replaced itself in that."""
-    a, b = talk.client("a"), talk.client("b")
-    a.instance_id = "i"
+    a, b = talk.client("a", instance_id="i"), talk.client("b")
     give(talk, [a, b], 1, {a: (0,), b: (1,)})
     talk.wait(3_000)
     talk.commit_offsets(b, {1: 500})

@@ -323,11 +323,9 @@ def test_who_leaves_while_others_wait_for_it_is_not_said_to_have_been_dropped(ta
 
 
 def test_a_static_member_that_another_process_replaces_is_told(talk: Timed) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    a.instance_id, b.instance_id = "i-a", "i-b"
+    a, b = talk.client("a", instance_id="i-a"), talk.client("b", instance_id="i-b")
     talk.round([a, b], 3)
-    before, successor = b.member_id, talk.client("b")
-    successor.instance_id = "i-b"
+    before, successor = b.member_id, talk.client("b", instance_id="i-b")
     asked = talk.ask_join(successor)
     talk.joined(asked, generation=3, leader=a, roster=[a, successor], member_id="i-b-new")
     (event,) = [event.as_json() for event in talk.events if event.kind == "member_replaced"]

@@ -227,8 +227,7 @@ def test_a_member_that_was_replaced_is_judged_by_what_was_settled_then(talk: Con
 
 def test_a_static_member_that_was_replaced_may_be_heard_of_after_its_successor(talk: Conversation) -> None:
     """The first process joined, and the second took its place 100 ms later. The first one's answer is captured last."""
-    first, second = talk.client("one"), talk.client("two")
-    first.instance_id = second.instance_id = "i"
+    first, second = talk.client("one", instance_id="i"), talk.client("two", instance_id="i")
     asked = talk.ask_join(first)
     talk.wait(3_000)
     joined_us = talk.now_us
@@ -254,8 +253,7 @@ def test_a_member_may_commit_before_its_joining_is_captured(talk: Conversation) 
     leader, first = static_group(talk)
     talk.wait(1_000)
     talk.close(first)
-    second = talk.client("two")
-    second.instance_id = "i"
+    second = talk.client("two", instance_id="i")
     asked = talk.ask_join(second)
     joined_us = talk.now_us
     committing = second.reconnected()

@@ -106,8 +106,7 @@ def test_the_verdict_says_what_the_answer_needs_by_which_rows_and_which_frame_ex
 
 def test_the_verdict_on_a_stranger_names_the_member_list(talk: Conversation) -> None:
     settled(talk)
-    stranger = talk.client("s")
-    stranger.member_id, stranger.generation = "stranger", 3
+    stranger = talk.client("s", member_id="stranger", generation=3)
     talk.wait(1)
     with verdicts() as found:
         talk.heartbeat(stranger)

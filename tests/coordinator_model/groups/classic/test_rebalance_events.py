@@ -295,8 +295,7 @@ def test_what_the_only_member_held_that_is_refused_is_unheld_until_another_is_se
 
 
 def test_a_static_member_that_comes_back_with_another_subscription_is_unheld_while_it_was_away(talk: Timed) -> None:
-    a, b = talk.has_id("a"), talk.client("b")
-    b.instance_id = "b-0"
+    a, b = talk.has_id("a"), talk.client("b", instance_id="b-0")
     first = [talk.asks_to_join(a, 1_000), talk.asks_to_join(b, 1_000)]
     b.member_id = "b-id"
     talk.completes(first, 1, 1_500)
@@ -691,8 +690,7 @@ def test_who_joins_is_told_from_who_rejoins(talk: Timed, pair: tuple[Client, Cli
 
 def test_static_members_that_restart_leave_their_partitions_unheld_until_they_are_served_again(talk: Timed) -> None:
     """Four restarts without a rebalance, each 6.5 s, of a member with two partitions: 52 partition-seconds."""
-    a, b = talk.has_id("a"), talk.client("b")
-    b.instance_id = "b-0"
+    a, b = talk.has_id("a"), talk.client("b", instance_id="b-0")
     first = [talk.asks_to_join(a, 1_000), talk.asks_to_join(b, 1_000)]
     b.member_id = "b-id"
     talk.completes(first, 1, 1_500)
@@ -725,8 +723,7 @@ def test_a_static_member_that_restarts_in_a_group_first_seen_in_mid_life_begins_
         client.member_id, client.instance_id, client.generation = f"{client.name}-1", f"i-{client.name}", 4
         talk.heartbeat(client)
     talk.close(a)
-    again = talk.client("a")
-    again.instance_id = "i-a"
+    again = talk.client("a", instance_id="i-a")
     talk.at(10_000)
     asked = talk.ask_join(again)
     talk.joined(asked, generation=4, leader=b, roster=[], member_id="a-2")

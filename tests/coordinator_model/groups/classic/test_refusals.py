@@ -11,9 +11,7 @@ from tests.coordinator_model.conversation import Client, Conversation
 
 def follower(talk: Conversation, name: str) -> Client:
     """A client that was handed its member id before the capture began."""
-    client = talk.client(name)
-    client.member_id = f"m-{name}"
-    return client
+    return talk.client(name, member_id=f"m-{name}")
 
 
 # ---------------------------------------------------------------------------------------------------- across a hole

@@ -282,11 +282,7 @@ def test_a_changed_subscription_is_told_as_the_cause(
 @pytest.mark.parametrize("watched", ["a classic group", "nothing before"])
 @pytest.mark.parametrize("restored", ["", "restored in between"])
 def test_a_join_group_whose_answer_shows_the_conversion_is_told_once(talk: Epochs, watched: str, restored: str) -> None:
-    if watched == "a classic group":
-        client = settled(talk)[0]
-    else:
-        client = talk.client("a")
-        client.member_id = "a-id"
+    client = settled(talk)[0] if watched == "a classic group" else talk.client("a", member_id="a-id")
     talk.model.drain_events()
     talk.wait(1_000)
     asked = talk.ask_join(client)

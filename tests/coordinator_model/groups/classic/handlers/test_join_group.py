@@ -14,9 +14,7 @@ OLD_JOIN, OLD_SYNC, OLD_HEARTBEAT, OLD_COMMIT = 5, 3, 3, 7
 
 
 def static(talk: Conversation, name: str) -> Client:
-    client = talk.client(name)
-    client.instance_id = "i"
-    return client
+    return talk.client(name, instance_id="i")
 
 
 # ---------------------------------------------------------------------------------------------------- who lives when a group begins again
@@ -52,15 +50,13 @@ def test_a_group_that_expired_and_begins_again_at_the_same_generation_is_another
     talk: Conversation, instance_id: str | None
 ) -> None:
     """Its static member comes back under its instance id, after the session of the one before was over."""
-    a, b = talk.client("a"), talk.client("b")
-    a.instance_id = instance_id
+    a, b = talk.client("a", instance_id=instance_id), talk.client("b")
     talk.round([a, b], 1)
     live(talk, [a, b], 3)
     talk.close(a)
     talk.close(b)
     talk.wait(25_000)
-    again, other = talk.client("a"), talk.client("c")
-    again.instance_id = instance_id
+    again, other = talk.client("a", instance_id=instance_id), talk.client("c")
     talk.round([again, other], 1, leader=other)
     live(talk, [again, other], 3)
     assert not {"G-06", "O-06", "S-03"} & set(talk.settled_rules())
@@ -68,8 +64,7 @@ def test_a_group_that_expired_and_begins_again_at_the_same_generation_is_another
 
 def named_by_a_follower(talk: Conversation, *, leader_lives: bool = True) -> tuple[Client, Client]:
     """A capture that begins while the members join: the answer to the leader's request is the answer to none, so its list is not known."""
-    leader, follower = talk.client("a"), talk.client("b")
-    leader.member_id = "a-1"
+    leader, follower = talk.client("a", member_id="a-1"), talk.client("b")
     asked = talk.ask_join(follower)
     follower.member_id = "b-1"
     talk.joined(asked, generation=1, leader=leader, roster=[])
@@ -88,8 +83,7 @@ def test_a_group_of_which_not_all_are_known_and_that_begins_again_at_the_same_ge
         talk.leave(leader)
     talk.close(follower)
     talk.wait(25_000)
-    again, other = talk.client("a"), talk.client("c")
-    again.instance_id = None if leader_lives else "i"
+    again, other = talk.client("a", instance_id=None if leader_lives else "i"), talk.client("c")
     talk.round([again, other], 1, leader=other)
     live(talk, [again, other], 3)
     assert not {"G-06", "O-06", "S-03"} & set(talk.settled_rules())
@@ -98,8 +92,7 @@ def test_a_group_of_which_not_all_are_known_and_that_begins_again_at_the_same_ge
 
 def assert_its_static_leader_begins_another(talk: Conversation) -> None:
     """It is answered before the member that joins with it."""
-    again, other = talk.client("a"), talk.client("c")
-    again.instance_id = "i"
+    again, other = talk.client("a", instance_id="i"), talk.client("c")
     talk.round([again, other], 1, leader=again)
     live(talk, [again, other], 3)
     assert not {"G-06", "O-06", "S-03"} & set(talk.settled_rules())
@@ -111,8 +104,7 @@ def test_a_group_is_another_whose_static_leader_is_answered_first_after_the_end_
     leader, follower = named_by_a_follower(talk)
     leader.instance_id = "i"
     live(talk, [leader, follower], 1)
-    successor = talk.client("a")
-    successor.instance_id = "i"
+    successor = talk.client("a", instance_id="i")
     talk.joined(talk.ask_join(successor), generation=1, leader=leader, roster=[], member_id="a-2")
     live(talk, [successor, follower], 1)
     talk.close(follower)

@@ -36,15 +36,13 @@ def new_with_its_id(talk: Conversation) -> Asked:
 
 def new_static(talk: Conversation) -> Asked:
     static_group(talk)
-    client = talk.client("c")
-    client.instance_id = "j"
+    client = talk.client("c", instance_id="j")
     return talk.ask_join(client)
 
 
 def returning(talk: Conversation) -> Asked:
     static_group(talk)
-    client = talk.client("c")
-    client.instance_id = "i"
+    client = talk.client("c", instance_id="i")
     return talk.ask_join(client)
 
 
