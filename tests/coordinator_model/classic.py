@@ -13,6 +13,13 @@ def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation:
     return clients
 
 
+def completing_rebalance(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
+    """A join phase that has just ended; nobody has asked for an assignment yet."""
+    clients = [talk.client(name) for name in names]
+    talk.join_all(clients, generation)
+    return clients
+
+
 def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
     for _ in range(seconds):
         for client in clients:

@@ -19,7 +19,7 @@ from coordinator_model.finding import Certainty, Finding
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
-from tests.coordinator_model.classic import live, settled, static_group
+from tests.coordinator_model.classic import completing_rebalance, live, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.tests_of_rules import functions_of_rules
 from tests.golden import transcript
@@ -52,15 +52,13 @@ def proven(records: list[MirrorRecord], settings: Settings) -> set[tuple[str, st
 
 
 def leader_never_syncs(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.ask(b, talk.sync_request(b, []))
     live(talk, [a], 12)
 
 
 def follower_never_syncs(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     live(talk, [a, b], 12)
 

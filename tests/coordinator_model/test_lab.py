@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from tests.coordinator_model.classic import settled
+from tests.coordinator_model.classic import completing_rebalance, settled
 from tests.coordinator_model.conversation import Client, Conversation
 
 
@@ -200,8 +200,7 @@ def test_a_group_of_the_new_protocol_keeps_its_type_and_its_members_when_its_coo
 
 def test_T_03_knows_that_a_sync_of_a_stable_group_restarts_no_session(talk: Conversation) -> None:
     """A broker of 4.4 on a busy machine removed a member 2.8 s after the answer to its late SyncGroup, 7.7 s after the join phase."""
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.answer(talk.ask(a, talk.sync_request(a, [a, b])), talk.synced())
     _lives(talk, a, 5)
     talk.answer(talk.ask(b, talk.sync_request(b, [])), talk.synced())
@@ -211,8 +210,7 @@ def test_T_03_knows_that_a_sync_of_a_stable_group_restarts_no_session(talk: Conv
 
 
 def test_T_03_goes_by_the_heartbeat_that_was_accepted_since_the_sync(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.answer(talk.ask(a, talk.sync_request(a, [a, b])), talk.synced())
     _lives(talk, a, 5)
     talk.answer(talk.ask(b, talk.sync_request(b, [])), talk.synced())

@@ -12,7 +12,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Severity
-from tests.coordinator_model.classic import live, settled
+from tests.coordinator_model.classic import completing_rebalance, live, settled
 from tests.coordinator_model.conversation import Client, Conversation
 
 SUBSCRIBED_TO_MORE = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=1)
@@ -299,8 +299,7 @@ def test_an_unchanged_leader_rebalances(talk: Conversation) -> None:
 
 @pytest.mark.parametrize("synced", [False, True], ids=["completing", "stable"])
 def test_a_changed_subscription_rebalances(talk: Conversation, *, synced: bool) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     parked = None
     if synced:
         talk.sync_all([a, b])
@@ -736,8 +735,7 @@ def test_sync_of_an_unknown_member(talk: Conversation) -> None:
 
 @pytest.mark.parametrize("first", ["leader", "follower"])
 def test_follower_and_leader_sync_in_either_order(talk: Conversation, first: str) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     if first == "leader":
         talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
         talk.call(b, talk.sync_request(b, []), talk.synced())
@@ -751,8 +749,7 @@ def test_follower_and_leader_sync_in_either_order(talk: Conversation, first: str
 
 
 def test_an_append_that_fails_sends_everybody_back(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     waiting = [talk.ask(b, talk.sync_request(b, [])), talk.ask(a, talk.sync_request(a, [a, b]))]
     for one in waiting:
         talk.answer(one, talk.synced(15))
@@ -762,8 +759,7 @@ def test_an_append_that_fails_sends_everybody_back(talk: Conversation) -> None:
 
 
 def test_the_leader_dies_before_it_syncs(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     waiting = talk.ask(b, talk.sync_request(b, []))
     talk.close(a)
     talk.wait(10_000)
@@ -774,8 +770,7 @@ def test_the_leader_dies_before_it_syncs(talk: Conversation) -> None:
 
 
 def test_an_empty_assignment_is_delivered_as_such(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     waiting = talk.ask(b, talk.sync_request(b, []))
     talk.call(a, talk.sync_request(a, [a]), talk.synced())
     talk.answer(waiting, wire.SyncGroupResponse(error_code=0, protocol_type="consumer", protocol_name="range", assignment=b""))
@@ -785,8 +780,7 @@ def test_an_empty_assignment_is_delivered_as_such(talk: Conversation) -> None:
 
 
 def test_a_sync_of_a_version_without_protocol_fields_succeeds(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     assigned = tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=b"a") for one in (a, b))
     for one, plan in ((a, assigned), (b, ())):
         body = wire.SyncGroupRequest(group_id="g", generation_id=4, member_id=one.member_id, assignments=plan)
@@ -796,8 +790,7 @@ def test_a_sync_of_a_version_without_protocol_fields_succeeds(talk: Conversation
 
 
 def test_nobody_syncs_and_all_are_kicked_while_heartbeating(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     for _ in range(19):
         talk.wait(1_000)
         talk.heartbeat(a)
@@ -811,8 +804,7 @@ def test_nobody_syncs_and_all_are_kicked_while_heartbeating(talk: Conversation) 
 
 
 def test_a_follower_does_not_sync_and_is_kicked(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     for _ in range(19):
         talk.wait(1_000)
@@ -825,8 +817,7 @@ def test_a_follower_does_not_sync_and_is_kicked(talk: Conversation) -> None:
 
 
 def test_the_leader_does_not_sync_and_the_followers_go_on(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     waiting = talk.ask(b, talk.sync_request(b, []))
     for _ in range(20):
         talk.wait(1_000)
@@ -880,8 +871,7 @@ def test_a_heartbeat_while_preparing_is_told_to_rejoin(talk: Conversation) -> No
 
 
 def test_a_heartbeat_while_completing_succeeds(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, _ = completing_rebalance(talk, generation=4)
     talk.heartbeat(a)
     assert state(talk) == "CompletingRebalance"
     silent(talk)
@@ -1001,8 +991,7 @@ def test_waiting_joins_are_sent_elsewhere(talk: Conversation) -> None:
 
 
 def test_waiting_syncs_are_sent_elsewhere(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     waiting = talk.ask(b, talk.sync_request(b, []))
     talk.answer(waiting, talk.synced(16))
     a, b = a.reconnected("2"), b.reconnected("2")
@@ -1026,8 +1015,7 @@ def test_a_loading_coordinator_answers_heartbeats_blindly(talk: Conversation, sy
 
 
 def test_a_commit_while_completing_is_told_to_rejoin(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, _ = completing_rebalance(talk, generation=4)
     talk.commit(a, 27)
     assert state(talk) == "CompletingRebalance"
     no_errors(talk)
@@ -1147,8 +1135,7 @@ def test_a_static_leaders_restart_seen_in_mid_life(talk: Conversation, version: 
 
 
 def test_the_leader_syncs_again_on_a_new_connection_with_another_assignment(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     talk.ask(a, talk.sync_request(a, [a, b]))
     talk.close(a)
     again = a.reconnected()

@@ -8,6 +8,7 @@ from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
+from tests.coordinator_model.classic import completing_rebalance
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
 SECOND_US = 1_000_000
@@ -197,8 +198,7 @@ def may_wait(talk: Conversation, client: Client) -> None:
 
 
 def test_a_follower_whose_SyncGroup_may_wait_unseen_is_not_missed_and_the_leader_is(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     may_wait(talk, b)
     assert "group g is followed without that request" in talk.the("V-04").summary
     for _ in range(26):
@@ -209,8 +209,7 @@ def test_a_follower_whose_SyncGroup_may_wait_unseen_is_not_missed_and_the_leader
 
 
 def test_such_a_follower_that_is_silent_when_all_are_served_is_dead(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     may_wait(talk, b)
     talk.wait(8_000)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())

@@ -11,7 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
 from coordinator_model.wire.record import Kind
-from tests.coordinator_model.classic import ask_heartbeat, live, settled
+from tests.coordinator_model.classic import ask_heartbeat, completing_rebalance, live, settled
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, subscription
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.coordinators import fail_over, searching
@@ -298,8 +298,7 @@ def test_C_02_resolves_with_the_answer(talk: Conversation) -> None:
 
 
 def forgotten_sync(talk: Conversation) -> tuple[Client, Client, Asked]:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     asked = talk.ask(b, talk.sync_request(b, []))
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     return a, b, asked
@@ -315,8 +314,7 @@ def test_C_03_fires_on_a_sync_that_is_left_without_an_answer(talk: Conversation)
 
 
 def test_C_03_fires_on_one_asked_when_the_assignment_was_out(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     talk.wait(5_000)
     talk.ask(b, talk.sync_request(b, []))
@@ -327,8 +325,7 @@ def test_C_03_fires_on_one_asked_when_the_assignment_was_out(talk: Conversation)
 
 
 def test_C_03_waits_for_the_assignment(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    _, b = completing_rebalance(talk)
     talk.ask(b, talk.sync_request(b, []))
     talk.wait(9_000)
     assert "C-03" not in talk.settled_rules()

@@ -7,7 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, live
+from tests.coordinator_model.classic import ask_heartbeat, completing_rebalance, live
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 
@@ -25,8 +25,7 @@ def settled_for_long(talk: Conversation) -> list[Client]:
 
 @pytest.mark.parametrize("held", ["unanswered", "throttled"])
 def test_R_02_and_R_03_blame_no_member_that_its_broker_keeps_waiting(talk: Conversation, held: str) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     if held == "unanswered":
         for one in (a, b):
             ask_heartbeat(talk, one)

@@ -12,7 +12,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.trackers.offsets import HOLDINGS_KEPT, KEPT
 from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import live
+from tests.coordinator_model.classic import completing_rebalance, live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 from tests.coordinator_model.epochs import TOPICS, Epochs, foo
 from tests.coordinator_model.rules.offsets import SIMPLE, give, transactional
@@ -230,15 +230,8 @@ def test_O_02_resolves_when_it_does_not_recur(talk: Conversation) -> None:
 # ---------------------------------------------------------------------------------------------------- O-03
 
 
-def completing(talk: Conversation) -> tuple[Client, Client]:
-    """Joined, and nobody has asked for the assignment yet."""
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
-    return a, b
-
-
 def test_O_03_fires_on_a_commit_before_the_assignment(talk: Conversation) -> None:
-    _, b = completing(talk)
+    _, b = completing_rebalance(talk)
     talk.wait(100)
     talk.commit(b)
     talk.settle()
@@ -250,13 +243,13 @@ def test_O_03_fires_on_a_commit_before_the_assignment(talk: Conversation) -> Non
 
 
 def test_O_03_allows_a_refusal(talk: Conversation) -> None:
-    _, b = completing(talk)
+    _, b = completing_rebalance(talk)
     talk.commit(b, 27)
     assert quiet(talk)
 
 
 def test_O_03_allows_a_commit_once_the_leader_has_asked_to_sync(talk: Conversation) -> None:
-    a, b = completing(talk)
+    a, b = completing_rebalance(talk)
     talk.ask(a, talk.sync_request(a, [a, b]))
     talk.commit(b)
     assert quiet(talk)
@@ -264,7 +257,7 @@ def test_O_03_allows_a_commit_once_the_leader_has_asked_to_sync(talk: Conversati
 
 def test_O_03_allows_a_commit_after_an_assignment_that_was_captured_late(talk: Conversation) -> None:
     """Connections reach the mirror by ways of their own: the leader's SyncGroup came 0.3 s after the commit that followed it."""
-    a, b = completing(talk)
+    a, b = completing_rebalance(talk)
     talk.wait(500)
     talk.commit(b)
     talk.now_us -= 300_000
@@ -275,7 +268,7 @@ def test_O_03_allows_a_commit_after_an_assignment_that_was_captured_late(talk: C
 
 
 def test_O_03_allows_a_commit_after_a_leave_that_was_captured_late(talk: Conversation) -> None:
-    _, b = completing(talk)
+    _, b = completing_rebalance(talk)
     talk.wait(500)
     talk.commit(b)
     talk.now_us -= 300_000
@@ -286,21 +279,21 @@ def test_O_03_allows_a_commit_after_a_leave_that_was_captured_late(talk: Convers
 
 
 def test_O_03_allows_a_commit_after_anybody_else_sent_an_assignment(talk: Conversation) -> None:
-    a, b = completing(talk)
+    a, b = completing_rebalance(talk)
     talk.call(b, talk.sync_request(b, [a, b]), talk.synced(27))
     talk.commit(b)
     assert "O-03" not in talk.settled_rules()
 
 
 def test_O_03_allows_a_commit_once_a_follower_was_answered(talk: Conversation) -> None:
-    _, b = completing(talk)
+    _, b = completing_rebalance(talk)
     talk.call(b, talk.sync_request(b, []), talk.synced())
     talk.commit(b)
     assert "O-03" not in talk.settled_rules()
 
 
 def test_O_03_allows_a_transactional_commit(talk: Conversation) -> None:
-    _, b = completing(talk)
+    _, b = completing_rebalance(talk)
     transactional(talk, b, generation_id_or_member_epoch=3, member_id=b.member_id)
     assert quiet(talk)
 
@@ -315,12 +308,12 @@ def test_O_03_allows_a_commit_asked_before_the_round_was_complete(talk: Conversa
 
 
 def test_O_03_allows_a_commit_while_a_join_or_a_leave_may_have_ended_the_wait(talk: Conversation) -> None:
-    _, b = completing(talk)
+    _, b = completing_rebalance(talk)
     talk.leave(talk.client("x"), 25)
     talk.commit(b)
     assert "O-03" not in talk.settled_rules()
     other = Conversation()
-    _, b = completing(other)
+    _, b = completing_rebalance(other)
     other.ask_join(other.client("c"))
     other.commit(b)
     assert "O-03" not in other.settled_rules()
@@ -330,7 +323,7 @@ def test_O_03_allows_a_commit_while_a_join_of_before_is_unanswered(talk: Convers
     late = talk.client("late")
     talk.hand_out_id(late)
     pending = talk.ask_join(late)
-    _, b = completing(talk)
+    _, b = completing_rebalance(talk)
     talk.commit(b)
     talk.close(pending.client)
     talk.commit(b)
@@ -338,7 +331,7 @@ def test_O_03_allows_a_commit_while_a_join_of_before_is_unanswered(talk: Convers
 
 
 def test_O_03_allows_a_commit_after_half_of_the_shortest_session(talk: Conversation) -> None:
-    _, b = completing(talk)
+    _, b = completing_rebalance(talk)
     talk.wait(5_500)
     talk.commit(b)
     assert "O-03" not in talk.settled_rules()
@@ -366,7 +359,7 @@ def test_O_03_needs_a_known_roster(talk: Conversation) -> None:
 
 
 def test_O_03_resolves_when_it_does_not_recur(talk: Conversation) -> None:
-    a, b = completing(talk)
+    a, b = completing_rebalance(talk)
     talk.commit(b)
     talk.sync_all([a, b])
     live(talk, [a, b], 80)
@@ -593,24 +586,21 @@ def give_blob(talk: Conversation, client: Client, blob: bytes) -> None:
 
 @pytest.mark.parametrize("blob", [b"\x00", assignment(t=(70_000,))])
 def test_O_05_needs_an_assignment_that_can_be_read(talk: Conversation, blob: bytes) -> None:
-    a = talk.client("a")
-    talk.join_all([a], 3)
+    (a,) = completing_rebalance(talk, ("a",))
     give_blob(talk, a, blob)
     talk.commit_offsets(a, {9: 1})
     assert "O-05" not in talk.settled_rules()
 
 
 def test_O_05_takes_an_assignment_of_no_bytes_for_none(talk: Conversation) -> None:
-    a = talk.client("a")
-    talk.join_all([a], 3)
+    (a,) = completing_rebalance(talk, ("a",))
     give_blob(talk, a, b"")
     talk.commit_offsets(a, {9: 1})
     assert "O-05" in talk.settled_rules()
 
 
 def test_O_05_reads_only_assignments_of_consumers(talk: Conversation) -> None:
-    a = talk.client("a")
-    talk.join_all([a], 3)
+    (a,) = completing_rebalance(talk, ("a",))
     talk.call(a, talk.sync_request(a, [a]), wire.SyncGroupResponse(protocol_type="connect", assignment=assignment(t=(0,))))
     talk.commit_offsets(a, {9: 1})
     assert "O-05" not in talk.settled_rules()

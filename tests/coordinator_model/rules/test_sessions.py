@@ -10,7 +10,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.base import work_of
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, live, settled, static_group
+from tests.coordinator_model.classic import ask_heartbeat, completing_rebalance, live, settled, static_group
 from tests.coordinator_model.conversation import VERSIONS, Asked, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.rules.offsets import give
@@ -361,8 +361,7 @@ def test_T_02_allows_a_join_parked_meanwhile_on_a_connection_that_ended(talk: Co
 
 
 def test_T_02_allows_a_sync_parked_meanwhile_on_a_connection_that_ended(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.ask(b, talk.sync_request(b, []))
     talk.close(b)
     for _ in range(14):
@@ -376,8 +375,7 @@ def test_T_02_allows_a_sync_parked_meanwhile_on_a_connection_that_ended(talk: Co
 
 
 def test_T_02_goes_by_the_newest_sync_of_a_member(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.ask(b, talk.sync_request(b, []))
     again = b.reconnected()
     parked = talk.ask(again, talk.sync_request(again, []))
@@ -391,8 +389,7 @@ def test_T_02_goes_by_the_newest_sync_of_a_member(talk: Conversation) -> None:
 
 
 def test_T_02_allows_a_sync_told_to_rejoin_after_its_timer_fired_unheeded(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     parked = talk.ask(b, talk.sync_request(b, []))
     for _ in range(11):
         talk.heartbeat(a)
@@ -406,8 +403,7 @@ def test_T_02_allows_a_sync_told_to_rejoin_after_its_timer_fired_unheeded(talk: 
 
 
 def test_T_02_runs_on_after_such_a_sync_once_the_member_was_accepted(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     parked = talk.ask(b, talk.sync_request(b, []))
     talk.answer(parked, talk.synced(27))
     talk.heartbeat(b, 27)
@@ -534,8 +530,7 @@ def test_T_03_allows_an_eviction_after_a_round_without_the_member(talk: Conversa
 
 @pytest.mark.parametrize("state", ["preparing", "somebody joins", "not in sync"])
 def test_T_03_allows_an_eviction_by_a_rebalance(talk: Conversation, state: str) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     if state != "not in sync":
         talk.call(b, talk.sync_request(b, []), talk.synced())
@@ -784,8 +779,7 @@ def test_T_04_says_that_no_generation_without_it_was_assigned(talk: Conversation
 
 
 def test_T_04_says_that_a_member_without_an_assignment_had_none(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 1)
+    a, b = completing_rebalance(talk, generation=1)
     silence(talk, [a], 16_000)
     finding = next(one for one in talk.opened() if one.rule == "T-04")
     assert (finding.member_id, finding.summary.rpartition("; ")[2]) == (b.member_id, "it had not been assigned any partitions.")

@@ -7,13 +7,12 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, complete, live, settled, told_to_rejoin
+from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Conversation
 
 
 def test_R_02_warns_at_half_time_and_names_the_leader(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     waiting = talk.ask(b, talk.sync_request(b, []))
     for _ in range(11):
         talk.heartbeat(a)
@@ -28,8 +27,7 @@ def test_R_02_warns_at_half_time_and_names_the_leader(talk: Conversation) -> Non
 
 
 def test_R_02_becomes_an_error_past_the_timeout(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.ask(b, talk.sync_request(b, []))
     for _ in range(26):
         talk.heartbeat(a)
@@ -38,8 +36,7 @@ def test_R_02_becomes_an_error_past_the_timeout(talk: Conversation) -> None:
 
 
 def test_R_02_is_no_matter_of_a_leader_whose_connection_ended(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.ask(b, talk.sync_request(b, []))
     talk.close(a)
     talk.wait(11_500)
@@ -47,8 +44,7 @@ def test_R_02_is_no_matter_of_a_leader_whose_connection_ended(talk: Conversation
 
 
 def test_R_03_warns_about_a_follower_that_does_not_sync(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     for _ in range(12):
         talk.heartbeat(a)
@@ -64,8 +60,7 @@ def test_R_03_warns_about_a_follower_that_does_not_sync(talk: Conversation) -> N
 
 @pytest.mark.parametrize("instead", ["hangs up", "joins again"])
 def test_R_03_allows_a_follower_that_does_something_else(talk: Conversation, instead: str) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     if instead == "hangs up":
         talk.close(b)
@@ -78,8 +73,7 @@ def test_R_03_allows_a_follower_that_does_something_else(talk: Conversation, ins
 
 
 def test_R_04_fires_when_the_assignment_is_sent_and_nobody_is_answered(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     waiting = [talk.ask(b, talk.sync_request(b, [])), talk.ask(a, talk.sync_request(a, [a, b]))]
     talk.wait(13_000)
     assert talk.the("R-04").blame is Blame.BROKER
@@ -97,8 +91,7 @@ def test_R_04_leaves_a_coordinator_to_C_14_that_answers_no_group_until_it_answer
     talk.group = "h"
     beside = settled(talk)
     talk.group = "g"
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.group = "h"
     heartbeats = [ask_heartbeat(talk, one) for one in beside]
     talk.group = "g"
@@ -114,8 +107,7 @@ def test_R_04_leaves_a_coordinator_to_C_14_that_answers_no_group_until_it_answer
 
 
 def test_R_04_owes_nothing_to_closed_connections(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.ask(a, talk.sync_request(a, [a, b]))
     talk.close(a)
     talk.wait(9_000)
@@ -156,15 +148,13 @@ def test_R_02_is_no_matter_of_a_leader_that_hung_up_after_a_heartbeat(talk: Conv
 
 
 def test_R_03_names_a_follower_although_the_leader_hangs_too(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     live(talk, [a, b], 12)
     assert {talk.the("R-02").client_id, talk.the("R-03").client_id} == {"a", "b"}
 
 
 def test_R_02_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
-    a, b, c = talk.client("a"), talk.client("b"), talk.client("c")
-    talk.join_all([a, b, c], 3)
+    a, b, c = completing_rebalance(talk, ("a", "b", "c"))
     first_us = talk.now_us - 2_000  # the first of three was answered
     live(talk, [a, b, c], 12)
     assert f"members have waited for its SyncGroup since {clock(first_us)} (" in talk.the("R-02").summary
@@ -172,8 +162,7 @@ def test_R_02_tells_how_many_wait_and_since_when(talk: Conversation) -> None:
 
 def test_R_02_does_not_count_the_leader_among_those_that_wait_for_it(talk: Conversation) -> None:
     """It said "3 members wait" of two, and "0 members wait" where the roster was not captured."""
-    a, b, c = talk.client("a"), talk.client("b"), talk.client("c")
-    talk.join_all([a, b, c], 3)
+    a, b, c = completing_rebalance(talk, ("a", "b", "c"))
     for follower in (b, c):
         talk.ask(follower, talk.sync_request(follower, []))
     live(talk, [a], 12)
@@ -213,8 +202,7 @@ def test_R_08_notes_a_member_for_which_nobody_is_known_to_wait(talk: Conversatio
 
 
 def test_R_04_waits_until_the_leaders_request_is_in_hand(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     ahead = talk.ask(a, talk.join_request(talk.client("x"), member_id=""))
     talk.ask(a, talk.sync_request(a, [a, b]))
     talk.wait(9_000)
@@ -227,8 +215,7 @@ def test_R_04_waits_until_the_leaders_request_is_in_hand(talk: Conversation) -> 
 
 
 def test_R_04_is_not_certain_of_a_request_whose_connection_ended(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 3)
+    a, b = completing_rebalance(talk)
     talk.ask(b, talk.sync_request(b, []))
     talk.ask(a, talk.sync_request(a, [a, b]))
     talk.close(a)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
+from tests.coordinator_model.classic import completing_rebalance
 from tests.coordinator_model.conversation import Client, Conversation, assignment
 from tests.coordinator_model.restored import difference
 from tests.coordinator_model.rules.offsets import give
@@ -85,8 +86,7 @@ def test_a_new_life_of_a_group_is_one_rebalance_of_who_begins_it(talk: Conversat
 
 def test_a_life_that_only_a_restart_of_the_coordinator_explains_is_learned_again(talk: Conversation) -> None:
     """Its last generation was never written, and its members may go on."""
-    a, b = talk.client("a"), talk.client("b")
-    talk.join_all([a, b], 4)
+    a, b = completing_rebalance(talk, generation=4)
     talk.close(a)
     talk.close(b)
     talk.model.drain_events()
