@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from coordinator_model import wire
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
@@ -78,6 +80,6 @@ def ask_heartbeat(talk: Conversation, client: Client) -> Asked:
     return talk.ask(client, request)
 
 
-def complete(talk: Conversation, asked: list[Asked], generation: int, leader: Client, roster: list[Client]) -> None:
+def complete(talk: Conversation, asked: Iterable[Asked], generation: int, leader: Client, roster: list[Client]) -> None:
     for one in asked:
         talk.joined(one, generation=generation, leader=leader, roster=roster)

@@ -19,7 +19,7 @@ from coordinator_model.finding import Certainty, Finding
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
-from tests.coordinator_model.classic import completing_rebalance, live, settled, static_group
+from tests.coordinator_model.classic import complete, completing_rebalance, live, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.tests_of_rules import functions_of_rules
 from tests.golden import transcript
@@ -81,8 +81,7 @@ def absent_static(talk: Conversation) -> None:
     for client in (a, b):
         client.member_id = f"m-{client.name}"
     asked = [talk.ask_join(one, session_timeout_ms=120_000, member_id="") for one in (a, b)]
-    for one in asked:
-        talk.joined(one, generation=3, leader=a, roster=[a, b])
+    complete(talk, asked, 3, a, [a, b])
     talk.sync_all([a, b])
     talk.close(b)
     talk.ask_join(a, session_timeout_ms=120_000)
@@ -156,8 +155,7 @@ def test_R_02_and_R_03_are_heuristic_while_no_frame_shows_that_the_generation_la
     for client in pair:
         talk.hand_out_id(client)
     asked = [talk.ask_join(one, session_timeout_ms=60_000) for one in pair]
-    for one in asked:
-        talk.joined(one, generation=3, leader=pair[0], roster=pair)
+    complete(talk, asked, 3, pair[0], pair)
     if silent:
         talk.call(pair[0], talk.sync_request(pair[0], pair), talk.synced())
     talk.wait(12_000)

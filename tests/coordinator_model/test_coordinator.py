@@ -15,7 +15,7 @@ from coordinator_model.finding import Blame, Certainty, Finding, Status
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
-from tests.coordinator_model.classic import left_behind, live, replace, settled, static_group, told_to_rejoin, zombie
+from tests.coordinator_model.classic import complete, left_behind, live, replace, settled, static_group, told_to_rejoin, zombie
 from tests.coordinator_model.conversation import START_US, Asked, Client, Conversation
 
 
@@ -763,8 +763,7 @@ def test_a_finding_tells_the_reason_that_the_member_gave_and_its_last_frame(talk
     a, b = talk.client("a"), talk.client("b")
     talk.hand_out_id(a)
     talk.hand_out_id(b)
-    for asked in (talk.ask_join(a), talk.ask_join(b, reason="poll timeout has expired")):
-        talk.joined(asked, generation=3, leader=a, roster=[a, b])
+    complete(talk, (talk.ask_join(a), talk.ask_join(b, reason="poll timeout has expired")), 3, a, [a, b])
     talk.sync_all([a, b])
     live(talk, [a], 14)
     observed = talk.the("T-04").observed

@@ -12,7 +12,7 @@ from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import BUCKETS_S, Counters
 from coordinator_model.wire.record import Kind, TickFacts
-from tests.coordinator_model.classic import live, settled, static_group
+from tests.coordinator_model.classic import complete, live, settled, static_group
 from tests.coordinator_model.conversation import START_US, Conversation, subscription
 from tests.coordinator_model.epochs import Epochs, foo
 
@@ -109,8 +109,7 @@ def test_phases_are_measured_from_the_first_frame_that_began_them(talk: Conversa
         talk.hand_out_id(client)
     asked = [talk.ask_join(client) for client in (a, b)]
     talk.wait(3_000)
-    for one in asked:
-        talk.joined(one, generation=1, leader=a, roster=[a, b])
+    complete(talk, asked, 1, a, [a, b])
     talk.wait(700)
     talk.sync_all([a, b])
     join, sync = talk.model.counters.durations()
@@ -157,8 +156,7 @@ def test_each_generation_counts_once_with_what_began_it(talk: Conversation) -> N
     assert causes(talk) == {"new member": 1}
     asked = talk.ask_join(a)
     talk.heartbeat(b, 27)
-    for one in (asked, talk.ask_join(b)):
-        talk.joined(one, generation=2, leader=a, roster=[a, b])
+    complete(talk, (asked, talk.ask_join(b)), 2, a, [a, b])
     talk.sync_all([a, b])
     talk.leave(b)
     talk.heartbeat(a, 27)
@@ -184,8 +182,7 @@ def test_a_static_member_that_comes_back_and_moves_the_group_is_named(talk: Conv
     talk.heartbeat(leader, 27)
     asked.append(talk.ask_join(leader))
     again.member_id = "one-2"
-    for one in reversed(asked):
-        talk.joined(one, generation=4, leader=leader, roster=[leader, again])
+    complete(talk, reversed(asked), 4, leader, [leader, again])
     assert causes(talk)["static member returned"] == 1
 
 

@@ -11,7 +11,7 @@ from coordinator_model.groups.records import ClientInfo
 from coordinator_model.open_findings import OpenFindings
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.rules.base import Breach
-from tests.coordinator_model.classic import live, settled, static_group
+from tests.coordinator_model.classic import complete, live, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
 
 
@@ -154,8 +154,7 @@ def joins_and_does_not_sync(talk: Conversation, leader: Client, client: Client, 
     talk.hand_out_id(client, f"{client.name}-{generation}")
     new = talk.ask_join(client)
     talk.heartbeat(leader, 27)
-    for one in (talk.ask_join(leader), new):
-        talk.joined(one, generation=generation, leader=leader, roster=[leader, client])
+    complete(talk, (talk.ask_join(leader), new), generation, leader, [leader, client])
     talk.call(leader, talk.sync_request(leader, [leader, client]), talk.synced())
     for _ in range(12):
         talk.heartbeat(leader)

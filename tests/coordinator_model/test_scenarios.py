@@ -12,7 +12,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Severity
-from tests.coordinator_model.classic import completing_rebalance, live, settled
+from tests.coordinator_model.classic import complete, completing_rebalance, live, settled
 from tests.coordinator_model.conversation import Client, Conversation
 
 SUBSCRIBED_TO_MORE = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=1)
@@ -90,8 +90,7 @@ def test_lawful_life_is_silent(talk: Conversation) -> None:
     talk.heartbeat(a, 27)
     talk.heartbeat(b, 27)
     again = [talk.ask_join(a), talk.ask_join(b)]
-    for asked in (*again, newcomer):
-        talk.joined(asked, generation=2, leader=a, roster=[a, b, c])
+    complete(talk, (*again, newcomer), 2, a, [a, b, c])
     talk.sync_all([a, b, c])
     live(talk, [a, b, c], 30)
     talk.leave(c)
@@ -267,8 +266,7 @@ def test_the_first_phase_waits_for_more_members_up_to_the_rebalance_timeout(talk
     talk.hand_out_id(b)
     second = talk.ask_join(b)
     talk.wait(waits_ms / 2)
-    for one in (first, second):
-        talk.joined(one, generation=1, leader=a, roster=[a, b])
+    complete(talk, (first, second), 1, a, [a, b])
     talk.sync_all([a, b])
     assert state(talk) == "Stable"
     no_errors(talk)
@@ -291,8 +289,7 @@ def test_an_unchanged_leader_rebalances(talk: Conversation) -> None:
     assert state(talk) == "PreparingRebalance"
     talk.heartbeat(b, 27)
     again = talk.ask_join(b)
-    for one in (asked, again):
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, (asked, again), 5, a, [a, b])
     assert talk.group_json()["rebalances"]["leader rejoined"] == 1
     silent(talk)
 
@@ -312,8 +309,7 @@ def test_a_changed_subscription_rebalances(talk: Conversation, *, synced: bool) 
     else:
         talk.heartbeat(a, 27)
     again = talk.ask_join(a)
-    for one in (changed, again):
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, (changed, again), 4, a, [a, b])
     talk.sync_all([a, b])
     assert talk.group_json()["generation"] == 4
     no_errors(talk)
@@ -357,8 +353,7 @@ def test_a_phase_without_anybody_is_extended_without_a_new_generation(talk: Conv
     assert talk.group_json()["generation"] == 4
     a, b = a.reconnected(), b.reconnected()
     asked = [talk.ask_join(a), talk.ask_join(b)]
-    for one in asked:
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, asked, 5, a, [a, b])
     talk.sync_all([a, b])
     no_errors(talk)
 
@@ -379,8 +374,7 @@ def test_completion_waits_for_an_issued_id(talk: Conversation) -> None:
     waiting = [talk.ask_join(a), talk.ask_join(b)]
     talk.wait(2_000)
     last = talk.ask_join(newcomer)
-    for one in (*waiting, last):
-        talk.joined(one, generation=5, leader=a, roster=[a, b, newcomer])
+    complete(talk, (*waiting, last), 5, a, [a, b, newcomer])
     talk.sync_all([a, b, newcomer])
     assert len(members(talk)) == 3
     no_errors(talk)
@@ -391,8 +385,7 @@ def test_completion_comes_when_an_issued_id_expires(talk: Conversation) -> None:
     talk.hand_out_id(talk.client("never-comes"))
     waiting = [talk.ask_join(a), talk.ask_join(b)]
     talk.wait(10_000)
-    for one in waiting:
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, waiting, 5, a, [a, b])
     talk.sync_all([a, b])
     no_errors(talk)
 
@@ -414,8 +407,7 @@ def test_a_session_runs_out_during_a_rebalance(talk: Conversation) -> None:
     a, b, _ = stable(talk, "a", "b", "c", generation=4)
     waiting = [talk.ask_join(a), talk.ask_join(b)]
     talk.wait(10_000)
-    for one in waiting:
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, waiting, 5, a, [a, b])
     talk.sync_all([a, b])
     for _ in range(5):
         talk.wait(1_000)
@@ -453,8 +445,7 @@ def test_the_last_to_rejoin_an_overfull_group_is_kicked_out(talk: Conversation) 
     a, b, c = stable(talk, "a", "b", "c", generation=4)
     waiting = [talk.ask_join(a), talk.ask_join(b)]
     talk.refuse_join(talk.ask_join(c), 81)
-    for one in waiting:
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, waiting, 5, a, [a, b])
     talk.sync_all([a, b])
     assert members(talk) == {a.member_id, b.member_id}
     no_errors(talk)
@@ -468,8 +459,7 @@ def test_an_overfull_group_rebalances_when_it_is_loaded(talk: Conversation) -> N
         talk.heartbeat(one, 27)
     waiting = [talk.ask_join(a), talk.ask_join(b)]
     talk.refuse_join(talk.ask_join(c), 81)
-    for one in waiting:
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, waiting, 5, a, [a, b])
     talk.sync_all([a, b])
     assert members(talk) == {a.member_id, b.member_id}
     no_errors(talk)
@@ -548,8 +538,7 @@ def test_a_static_leader_with_its_id_rebalances(talk: Conversation) -> None:
     asked = talk.ask_join(a)
     talk.heartbeat(b, 27)
     again = talk.ask_join(b)
-    for one in (asked, again):
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, (asked, again), 5, a, [a, b])
     silent(talk)
 
 
@@ -567,8 +556,7 @@ def test_a_static_follower_with_another_protocol_rebalances(talk: Conversation) 
     changed = talk.ask_join(b, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
     talk.heartbeat(a, 27)
     again = talk.ask_join(a)
-    for one in (changed, again):
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, (changed, again), 5, a, [a, b])
     silent(talk)
 
 
@@ -936,8 +924,7 @@ def test_issued_ids_can_leave(talk: Conversation) -> None:
     talk.hand_out_id(pending)
     talk.leave(pending)
     waiting = [talk.ask_join(a), talk.ask_join(b)]
-    for one in waiting:
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, waiting, 5, a, [a, b])
     talk.sync_all([a, b])
     no_errors(talk)
 
@@ -1076,8 +1063,7 @@ def test_a_heartbeat_behind_a_waiting_join_is_refused_and_means_nothing(talk: Co
     waiting = [talk.ask_join(a), talk.ask_join(b)]
     body = wire.HeartbeatRequest(group_id="g", generation_id=4, member_id=a.member_id)
     queued = talk.ask(a, body)
-    for one in waiting:
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, waiting, 5, a, [a, b])
     talk.answer(queued, wire.HeartbeatResponse(error_code=22))
     talk.sync_all([a, b])
     silent(talk)
@@ -1112,8 +1098,7 @@ def test_a_superseded_join_on_a_dead_connection_is_never_answered(talk: Conversa
     again = a.reconnected()
     waiting = [talk.ask_join(again), talk.ask_join(b)]
     talk.close(a)
-    for one in waiting:
-        talk.joined(one, generation=5, leader=again, roster=[again, b])
+    complete(talk, waiting, 5, again, [again, b])
     talk.sync_all([again, b])
     for _ in range(40):
         talk.wait(1_000)
@@ -1161,8 +1146,7 @@ def test_after_a_load_an_unchanged_follower_may_rebalance(talk: Conversation) ->
     asked = talk.ask_join(b, protocols=two)
     talk.heartbeat(a, 27)
     again = talk.ask_join(a, protocols=two)
-    for one in (asked, again):
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, (asked, again), 5, a, [a, b])
     talk.sync_all([a, b])
     no_errors(talk)
 

@@ -8,7 +8,7 @@ from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
-from tests.coordinator_model.classic import completing_rebalance
+from tests.coordinator_model.classic import complete, completing_rebalance
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
 SECOND_US = 1_000_000
@@ -133,8 +133,7 @@ def test_a_join_phase_that_may_have_ended_unseen_is_not_overdue_at_once(talk: Co
     blind(talk, 8.5)  # half of the rebalance timeout and what a timer may be late by end within it
     talk.tick()
     again = talk.ask_join(b)
-    for one in (asked, again):
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, (asked, again), 4, a, [a, b])
     talk.sync_all([a, b])
     live(talk, [a, b], 20)
     assert talk.rules() == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.coordinator_model.classic import live
+from tests.coordinator_model.classic import complete, live
 from tests.coordinator_model.conversation import Client, Conversation
 
 
@@ -18,8 +18,7 @@ def arrives(talk: Conversation, client: Client, others: list[Client], generation
     new = talk.ask_join(client, reason=reason)
     told_to_rejoin(talk, others)
     asked = [talk.ask_join(other) for other in others]
-    for one in (*asked, new):
-        talk.joined(one, generation=generation, leader=others[0], roster=[*others, client])
+    complete(talk, (*asked, new), generation, others[0], [*others, client])
     talk.sync_all([*others, client])
 
 

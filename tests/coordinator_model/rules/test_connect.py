@@ -9,6 +9,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
+from tests.coordinator_model.classic import complete
 from tests.coordinator_model.conversation import Client, Conversation
 
 NOTHING = -1
@@ -56,8 +57,7 @@ def rebalance(*workers: Worker, asked: int | None = None, error: int = 0) -> Non
     asked = max(worker.offset for worker in workers) if asked is None else asked
     generation = max(1, clients[0].generation + 1)
     waiting = [talk.ask_join(worker.client, **worker.offers()) for worker in workers]
-    for one in waiting:
-        talk.joined(one, generation=generation, leader=clients[0], roster=clients)
+    complete(talk, waiting, generation, clients[0], clients)
     for worker in workers:
         worker.is_assigned(asked, error)
 

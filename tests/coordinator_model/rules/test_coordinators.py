@@ -11,7 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
 from coordinator_model.wire.record import Kind
-from tests.coordinator_model.classic import ask_heartbeat, completing_rebalance, live, settled
+from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, subscription
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.coordinators import fail_over, searching
@@ -80,8 +80,7 @@ def test_C_01_counts_from_when_the_one_before_was_answered(talk: Conversation) -
     parked = [talk.ask_join(a), talk.ask_join(b)]
     ask_heartbeat(talk, a)
     talk.wait(15_000)
-    for one in parked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, parked, 4, a, [a, b])
     talk.wait(29_000)
     assert "C-01" not in talk.settled_rules()
     talk.wait(2_000)
@@ -1177,8 +1176,7 @@ def test_C_14_takes_a_held_JoinGroup_for_a_coordinator_where_another_broker_answ
         waiting.append(client.reconnected("1"))
     asked = [talk.ask_join(client) for client in waiting]
     talk.wait(9_000)
-    for one in asked:
-        talk.joined(one, generation=4, leader=waiting[0], roster=waiting)
+    complete(talk, asked, 4, waiting[0], waiting)
     talk.sync_all(waiting)
     live(talk, waiting, 10)
     assert talk.rules() == []
@@ -1204,8 +1202,7 @@ def test_T_04_knows_a_client_that_comes_back_as_another_member_after_the_coordin
     again = [client.reconnected("1") for client in clients]
     again[2].member_id = "c-anew"
     asked = [talk.ask_join(client) for client in again]
-    for one in asked:
-        talk.joined(one, generation=4, leader=again[0], roster=again)
+    complete(talk, asked, 4, again[0], again)
     talk.sync_all(again)
     live(talk, again, 30)
     assert talk.rules() == ["C-14"]
@@ -1256,8 +1253,7 @@ def test_C_14_does_not_call_a_broker_gone_that_holds_new_requests(talk: Conversa
     waiting = [client.reconnected("1") for client in clients[:2]]
     asked = [talk.ask_join(client) for client in waiting]
     talk.wait(9_000)
-    for one in asked:
-        talk.joined(one, generation=4, leader=waiting[0], roster=waiting)
+    complete(talk, asked, 4, waiting[0], waiting)
     talk.sync_all(waiting)
     live(talk, waiting, 10)
     assert talk.rules() == []

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.classic import ask_heartbeat, left_behind, live, settled
+from tests.coordinator_model.classic import ask_heartbeat, complete, left_behind, live, settled
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
 
 
@@ -90,8 +90,7 @@ def test_G_02_allows_a_request_that_was_under_way_when_the_round_completed(talk:
     pending = ask_heartbeat(talk, b)
     other = b.reconnected()
     asked = [talk.ask_join(a), talk.ask_join(other)]
-    for one in asked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, asked, 4, a, [a, b])
     talk.answer(pending, wire.HeartbeatResponse(error_code=0))
     assert talk.settled_rules() == []
 
@@ -100,8 +99,7 @@ def test_G_02_takes_a_request_queued_behind_a_parked_one_as_asked_when_that_was_
     a, b = settled(talk)
     parked = [talk.ask_join(a), talk.ask_join(b)]
     queued = ask_heartbeat(talk, b)
-    for one in parked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, parked, 4, a, [a, b])
     talk.answer(queued, wire.HeartbeatResponse(error_code=22))
     assert talk.settled_rules() == []
 
@@ -163,8 +161,7 @@ def test_G_04_allows_an_answer_that_was_captured_late(talk: Conversation) -> Non
     late = talk.ask_join(b)
     again = b.reconnected()
     asked = [talk.ask_join(a), talk.ask_join(again)]
-    for one in asked:
-        talk.joined(one, generation=7, leader=a, roster=[a, b])
+    complete(talk, asked, 7, a, [a, b])
     talk.joined(late, generation=6, leader=a, roster=[a, b])
     assert talk.settled_rules() == []
 
@@ -532,8 +529,7 @@ def test_G_07_waits_for_a_late_frame_that_explains_it(talk: Conversation) -> Non
     other = b.reconnected()
     asked = [talk.ask_join(a), talk.ask_join(b)]
     talk.heartbeat(other, 22, generation=2)  # its answer was captured before the join's
-    for one in asked:
-        talk.joined(one, generation=2, leader=a, roster=[a, b])
+    complete(talk, asked, 2, a, [a, b])
     talk.sync_all([a, b])
     talk.wait(2_000)
     assert talk.rules() == []
@@ -598,8 +594,7 @@ def test_G_08_waits_for_a_late_answer(talk: Conversation) -> None:
     late = talk.ask_join(b)
     again = b.reconnected()
     asked = [talk.ask_join(a), talk.ask_join(again)]
-    for one in asked:
-        talk.joined(one, generation=5, leader=a, roster=[a, b])
+    complete(talk, asked, 5, a, [a, b])
     talk.joined(late, generation=4, leader=a, roster=[a, b])
     assert talk.settled_rules() == []
 

@@ -7,7 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, completing_rebalance, live
+from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 
@@ -17,8 +17,7 @@ def settled_for_long(talk: Conversation) -> list[Client]:
     for client in clients:
         talk.hand_out_id(client)
     asked = [talk.ask_join(one, session_timeout_ms=60_000) for one in clients]
-    for one in asked:
-        talk.joined(one, generation=3, leader=clients[0], roster=clients)
+    complete(talk, asked, 3, clients[0], clients)
     talk.sync_all(clients)
     return clients
 
@@ -88,8 +87,7 @@ def test_R_03_says_that_an_answer_may_be_lost_where_nothing_came_since(talk: Con
     asked = [talk.ask_join(c)]
     live(talk, [a, b], 13)
     asked += [talk.ask_join(one, session_timeout_ms=60_000) for one in (a, b)]
-    for one in asked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b, c])
+    complete(talk, asked, 4, a, [a, b, c])
     talk.sync_all([a, b])
     live(talk, [a, b], 9)
     live(talk, [a, b], 3)

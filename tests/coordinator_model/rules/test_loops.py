@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
-from tests.coordinator_model.classic import live, settled
+from tests.coordinator_model.classic import complete, live, settled
 from tests.coordinator_model.conversation import Client, Conversation, subscription
 from tests.coordinator_model.rules.loops import arrives, departs, flaps, restarts, told_to_rejoin
 
@@ -25,8 +25,7 @@ def alternating(talk: Conversation, times: int, *, every_ms: int = 5_000, join_m
         asked = [talk.ask_join(one, **fields) for one in (a, b)]
         talk.wait(join_ms)
         leader = b if leader is a else a
-        for one in asked:
-            talk.joined(one, generation=generation, leader=leader, roster=[a, b])
+        complete(talk, asked, generation, leader, [a, b])
         talk.sync_all([a, b], leader=leader)
     return [a, b]
 
@@ -91,8 +90,7 @@ def test_R_06_counts_generations_that_were_never_synced_as_time_outside_stable(t
     for generation in range(4, 16):
         asked = [talk.ask_join(one, rebalance_timeout_ms=300_000) for one in (a, b)]
         talk.wait(60_000)
-        for one in asked:
-            talk.joined(one, generation=generation, leader=b if generation % 2 else a, roster=[a, b])
+        complete(talk, asked, generation, b if generation % 2 else a, [a, b])
         a, b = a.reconnected(), b.reconnected()
     talk.settle()
     assert talk.the("R-06").severity is Severity.ERROR
@@ -276,8 +274,7 @@ def test_R_06_speaks_of_others_beside_a_client_that_polls_too_rarely(talk: Conve
         generation += 1
         asked = [talk.ask_join(one) for one in (a, b, c)]
         leader = b if leader is a else a
-        for one in asked:
-            talk.joined(one, generation=generation, leader=leader, roster=[a, b, c])
+        complete(talk, asked, generation, leader, [a, b, c])
         talk.sync_all([a, b, c], leader=leader)
     assert talk.settled_rules() == ["T-05", "R-06"]
 
@@ -305,8 +302,7 @@ def flap_together(talk: Conversation, clients: list[Client], others: list[Client
             talk.hand_out_id(client, f"{client.name}-{generation}")
         new = [talk.ask_join(client) for client in clients]
         told_to_rejoin(talk, others)
-        for one in [*(talk.ask_join(other) for other in others), *new]:
-            talk.joined(one, generation=generation, leader=others[0], roster=[*others, *clients])
+        complete(talk, [*(talk.ask_join(other) for other in others), *new], generation, others[0], [*others, *clients])
         talk.sync_all([*others, *clients])
         talk.wait(1_000)
         generation += 1
@@ -353,8 +349,7 @@ def test_R_07_does_not_count_those_beside_it_whose_join_is_refused(talk: Convers
         new, refused = talk.ask_join(x), talk.ask_join(y)
         talk.refuse_join(refused, 23)
         told_to_rejoin(talk, [a, b])
-        for one in [*(talk.ask_join(other) for other in (a, b)), new]:
-            talk.joined(one, generation=generation, leader=a, roster=[a, b, x])
+        complete(talk, [*(talk.ask_join(other) for other in (a, b)), new], generation, a, [a, b, x])
         talk.sync_all([a, b, x])
         departs(talk, x, [a, b], generation + 1)
         x.member_id = ""
@@ -416,8 +411,7 @@ def test_R_07_names_a_member_by_its_id_when_its_client_id_is_shared(talk: Conver
     for generation in range(4, 9):
         changed = wire.JoinGroupRequestProtocol(name="range", metadata=subscription(f"topic-{generation}"))
         asked = [talk.ask_join(b, protocols=(changed,)), talk.ask_join(a)]
-        for one in asked:
-            talk.joined(one, generation=generation, leader=a, roster=[a, b])
+        complete(talk, asked, generation, a, [a, b])
         talk.sync_all([a, b])
         talk.wait(1_000)
     finding = talk.the("R-07")
@@ -449,8 +443,7 @@ def test_R_07_knows_a_static_member_by_its_instance_id(talk: Conversation) -> No
     for generation in range(4, 8):
         changed = wire.JoinGroupRequestProtocol(name="range", metadata=subscription(f"topic-{generation}"))
         asked = [talk.ask_join(b, protocols=(changed,)), talk.ask_join(a)]
-        for one in asked:
-            talk.joined(one, generation=generation, leader=a, roster=[a, b])
+        complete(talk, asked, generation, a, [a, b])
         talk.sync_all([a, b])
     talk.settle()
     assert talk.the("R-07").instance_id == "i"
@@ -477,8 +470,7 @@ def test_R_07_is_not_interrupted_by_members_that_follow_up(talk: Conversation) -
         owned = wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=(generation,))
         follow = wire.JoinGroupRequestProtocol(name="range", metadata=subscription("t", owned_partitions=(owned,)))
         asked = [talk.ask_join(b, protocols=(follow,)), talk.ask_join(a), talk.ask_join(bad)]
-        for one in asked:
-            talk.joined(one, generation=generation, leader=a, roster=[a, b, bad])
+        complete(talk, asked, generation, a, [a, b, bad])
         talk.sync_all([a, b, bad])
         generation += 1
         departs(talk, bad, [a, b], generation)
@@ -492,8 +484,7 @@ def rejoins(talk: Conversation, first: Client, others: list[Client], generation:
     asked = [talk.ask_join(first, protocols=offered)]
     told_to_rejoin(talk, others)
     asked += [talk.ask_join(other) for other in others]
-    for one in asked:
-        talk.joined(one, generation=generation, leader=others[0], roster=[first, *others])
+    complete(talk, asked, generation, others[0], [first, *others])
     talk.sync_all([others[0], first, *others[1:]])
     talk.wait(1_000)
 
@@ -615,8 +606,7 @@ def test_R_07_does_not_name_a_client_without_an_id(talk: Conversation) -> None:
         talk.refuse_join(talk.ask_join(nameless, member_id=""), 79, nameless.member_id)
         generation += 1
         asked = [talk.ask_join(one) for one in (nameless, a, b)]
-        for one in asked:
-            talk.joined(one, generation=generation, leader=a, roster=[a, b, nameless])
+        complete(talk, asked, generation, a, [a, b, nameless])
         talk.sync_all([a, b, nameless])
         generation += 1
         departs(talk, nameless, [a, b], generation)
@@ -629,8 +619,7 @@ def test_R_07_does_not_name_a_client_without_an_id(talk: Conversation) -> None:
 def joins_without_sync(talk: Conversation, a: Client, b: Client, times: int, *, reconnect: bool = False) -> Client:
     for generation in range(4, 4 + times):
         asked = [talk.ask_join(a), talk.ask_join(b)]
-        for one in asked:
-            talk.joined(one, generation=generation, leader=a, roster=[a, b])
+        complete(talk, asked, generation, a, [a, b])
         talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
         talk.wait(300)
         if reconnect:
@@ -653,8 +642,7 @@ def test_R_10_allows_a_leader_that_asks_twice_more_in_its_generation(talk: Conve
     """A leader of librdkafka does so while it waits for the metadata that it needs to assign."""
     a, b = settled(talk)
     asked = [talk.ask_join(a), talk.ask_join(b)]
-    for one in asked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, asked, 4, a, [a, b])
     for _ in range(2):
         talk.wait(300)
         talk.joined(talk.ask_join(a), generation=4, leader=a, roster=[a, b])
@@ -762,8 +750,7 @@ def test_R_12_counts_from_the_first_join_of_the_group(talk: Conversation) -> Non
     late = talk.ask_join(second)
     talk.wait(1_000)
     members = [first, second]
-    for one in (late, early):
-        talk.joined(one, generation=1, leader=first, roster=members)
+    complete(talk, (late, early), 1, first, members)
     talk.sync_all(members)
     for generation in (2, 3, 4):
         members.append(talk.client(f"m{generation + 1}"))
@@ -785,8 +772,7 @@ def subscribes(talk: Conversation, a: Client, b: Client, metadata: list[bytes], 
     for raw in metadata:
         generation += 1
         asked = [talk.ask_join(b, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=raw),)), talk.ask_join(a)]
-        for one in asked:
-            talk.joined(one, generation=generation, leader=a, roster=[a, b])
+        complete(talk, asked, generation, a, [a, b])
         talk.sync_all([a, b])
         talk.wait(every_ms)
 

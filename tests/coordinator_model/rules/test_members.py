@@ -11,7 +11,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.handlers.join_group import ISSUED_KEPT
 from coordinator_model.groups.classic.trackers.member_identity import HANDED_OUT_KEPT, LEAVES_KEPT, SUSPECTED_KEPT
 from coordinator_model.groups.group import REMOVED_MEMBERS_KEPT
-from tests.coordinator_model.classic import live, replace, settled, static_group
+from tests.coordinator_model.classic import complete, live, replace, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
 
 # ---------------------------------------------------------------------------------------------------- M-01, M-02, M-08
@@ -625,8 +625,7 @@ def dies_and_comes_back(
         asked = [talk.ask_join(process), *(talk.ask_join(other) for other in others)]
         process.member_id = process.member_id or f"{instance_id}-{number}"
         generation += 1
-        for one in asked:
-            talk.joined(one, generation=generation, leader=others[0], roster=[*others, process])
+        complete(talk, asked, generation, others[0], [*others, process])
         talk.sync_all([*others, process])
         live(talk, [*others, process], 2)
         talk.close(process)
@@ -696,8 +695,7 @@ def test_M_13_ignores_processes_that_share_a_client_id_and_are_killed_together_o
         new.append(talk.client("app"))
         talk.hand_out_id(new[-1])
     asked = [talk.ask_join(one) for one in (*others, *new)]
-    for one in asked:
-        talk.joined(one, generation=5, leader=others[0], roster=[*others, *new])
+    complete(talk, asked, 5, others[0], [*others, *new])
     talk.sync_all([*others, *new])
     live(talk, [*others, *new], 3)
     assert talk.rules() == []
@@ -889,8 +887,7 @@ def test_M_11_allows_it_to_brokers_that_may_be_too_old_to_check(talk: Conversati
     lead, one = talk.client("lead"), talk.client("one", instance_id="i-1")
     lead.member_id, one.member_id = "m-lead", "m-one"
     asked = [talk.ask(client, talk.join_request(client), version=7) for client in (lead, one)]
-    for each in asked:
-        talk.joined(each, generation=3, leader=lead, roster=[lead, one])
+    complete(talk, asked, 3, lead, [lead, one])
     talk.call(lead, talk.sync_request(lead, [lead, one]), talk.synced())
     one.instance_id = "unheard-of"
     talk.heartbeat(one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
-from tests.coordinator_model.classic import live
+from tests.coordinator_model.classic import complete, live
 from tests.coordinator_model.conversation import Client, Conversation, assignment, subscription
 from tests.coordinator_model.rules.offsets import give
 
@@ -41,8 +41,7 @@ def rejoins(
         if other is not first:
             talk.heartbeat(other, 27)
             asked.append(talk.ask_join(other))
-    for one in asked:
-        talk.joined(one, generation=generation, leader=clients[0], roster=clients)
+    complete(talk, asked, generation, clients[0], clients)
     blobs = {one: assignment(t=given[one]) for one in clients}
     entries = tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=blob) for one, blob in blobs.items())
     syncs = [talk.ask(one, talk.sync_request(one, [], assignments=entries if one is clients[0] else ())) for one in clients]

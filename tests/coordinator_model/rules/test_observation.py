@@ -5,6 +5,7 @@ from __future__ import annotations
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame
+from tests.coordinator_model.classic import complete
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs
 
@@ -14,8 +15,7 @@ def captured_round(talk: Conversation, seen: list[Client], past: list[Client], g
     everybody = [*seen, *past]
     asked = [talk.ask_join(client) for client in seen]
     talk.wait(100)
-    for join in asked:
-        talk.joined(join, generation=generation, leader=seen[0], roster=everybody)
+    complete(talk, asked, generation, seen[0], everybody)
     talk.sync_all(seen, leader=seen[0])
 
 

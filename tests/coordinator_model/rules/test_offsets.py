@@ -12,7 +12,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.trackers.offsets import HOLDINGS_KEPT, KEPT
 from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import completing_rebalance, live
+from tests.coordinator_model.classic import complete, completing_rebalance, live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 from tests.coordinator_model.epochs import TOPICS, Epochs, foo
 from tests.coordinator_model.rules.offsets import SIMPLE, give, transactional
@@ -343,8 +343,7 @@ def test_O_03_needs_every_members_timeouts(talk: Conversation) -> None:
         talk.hand_out_id(one)
     ghost = talk.client("ghost", member_id="ghost-1")
     asked = [talk.ask_join(one) for one in (a, b)]
-    for one in asked:
-        talk.joined(one, generation=3, leader=a, roster=[a, b, ghost])
+    complete(talk, asked, 3, a, [a, b, ghost])
     talk.commit(b)
     assert quiet(talk)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
-from tests.coordinator_model.classic import live
+from tests.coordinator_model.classic import complete, live
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.loops import told_to_rejoin
@@ -144,8 +144,7 @@ def test_M_13_names_the_record_at_which_a_client_dies_each_time(talk: Conversati
         told_to_rejoin(talk, [a])
         rejoins = talk.ask_join(a)
         talk.wait(14_000)
-        for one in (rejoins, new):
-            talk.joined(one, generation=generation, leader=a, roster=[a, b])
+        complete(talk, (rejoins, new), generation, a, [a, b])
         assign(talk, [a, b], {a: (0,), b: (1,)})
         talk.heartbeat(a)
         talk.commit_offsets(a, {0: generation})

@@ -9,7 +9,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model import conversation
-from tests.coordinator_model.classic import live
+from tests.coordinator_model.classic import complete, live
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, assignment, subscription
 from tests.coordinator_model.reference import world
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
@@ -631,8 +631,7 @@ def timed(talk: Conversation, *timeouts: tuple[int, int], **fields: Any) -> list
         talk.ask_join(client, session_timeout_ms=session_ms, rebalance_timeout_ms=rebalance_ms, **fields)
         for client, (session_ms, rebalance_ms) in zip(clients, timeouts, strict=True)
     ]
-    for asked in waiting:
-        talk.joined(asked, generation=1, leader=clients[0], roster=clients)
+    complete(talk, waiting, 1, clients[0], clients)
     talk.sync_all(clients)
     talk.settle()
     return clients

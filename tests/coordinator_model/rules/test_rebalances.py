@@ -23,8 +23,7 @@ def test_R_01_warns_at_half_time_and_names_the_missing(talk: Conversation) -> No
     a, b = talk.client("a"), talk.client("b")
     talk.hand_out_id(a)
     talk.hand_out_id(b)
-    for asked in (talk.ask_join(a, session_timeout_ms=60_000), talk.ask_join(b, session_timeout_ms=60_000)):
-        talk.joined(asked, generation=3, leader=a, roster=[a, b])
+    complete(talk, (talk.ask_join(a, session_timeout_ms=60_000), talk.ask_join(b, session_timeout_ms=60_000)), 3, a, [a, b])
     talk.sync_all([a, b])
     talk.ask_join(a)
     talk.wait(15_000)
@@ -60,8 +59,7 @@ def test_R_01_does_not_wait_for_a_superseded_join(talk: Conversation) -> None:
     talk.ask_join(a)
     again = a.reconnected()
     asked = [talk.ask_join(again), talk.ask_join(b)]
-    for one in asked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, asked, 4, a, [a, b])
     talk.sync_all([again, b])
     live(talk, [again, b], 60)
     assert talk.rules() == []
@@ -128,8 +126,7 @@ def test_R_08_names_the_largest_timeout_of_the_group_and_what_becomes_of_a_stati
     talk.hand_out_id(a)
     asked = [talk.ask_join(a, rebalance_timeout_ms=60_000), talk.ask_join(b, rebalance_timeout_ms=6_000)]
     b.member_id = "i-b-1"
-    for one in asked:
-        talk.joined(one, generation=3, leader=a, roster=[a, b])
+    complete(talk, asked, 3, a, [a, b])
     talk.sync_all([a, b])
     live(talk, [a, b], 3)
     talk.ask_join(a, rebalance_timeout_ms=60_000)
@@ -156,8 +153,7 @@ def test_R_08_resolves_when_the_member_rejoins(talk: Conversation) -> None:
     parked = talk.ask_join(a)
     told_to_rejoin(talk, b, 12)
     again = talk.ask_join(b)
-    for one in (parked, again):
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, (parked, again), 4, a, [a, b])
     talk.sync_all([a, b])
     talk.wait(1_000)
     assert talk.the("R-08").status is Status.RESOLVED

@@ -10,7 +10,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.base import work_of
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, completing_rebalance, live, settled, static_group
+from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled, static_group
 from tests.coordinator_model.conversation import VERSIONS, Asked, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.rules.offsets import give
@@ -251,8 +251,7 @@ def test_T_01_does_not_run_while_the_member_rebalances(talk: Conversation) -> No
     pauses(talk, [a], b, 8_000, 2)
     asked = [talk.ask_join(a), talk.ask_join(b)]
     talk.wait(9_000)
-    for one in asked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, asked, 4, a, [a, b])
     parked = talk.ask(b, talk.sync_request(b, []))
     talk.wait(9_000)
     talk.heartbeat(b.reconnected())  # from a client that heartbeats while its SyncGroup waits
@@ -353,8 +352,7 @@ def test_T_02_allows_a_join_parked_meanwhile_on_a_connection_that_ended(talk: Co
         talk.wait(1_000)
     b = b.reconnected()
     asked = [talk.ask_join(b, rebalance_timeout_ms=60_000), talk.ask_join(a)]
-    for one in asked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, asked, 4, a, [a, b])
     talk.sync_all([a, b])
     live(talk, [a, b], 3)
     assert not {"T-02", "T-04"} & set(talk.rules())
@@ -629,8 +627,7 @@ def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None
     for client in (a, b):
         talk.hand_out_id(client)
     asked = [talk.ask_join(a), talk.ask_join(b)]
-    for one in asked:
-        talk.joined(one, generation=3, leader=a, roster=[a, b, unseen])
+    complete(talk, asked, 3, a, [a, b, unseen])
     talk.sync_all([a, b])
     evicted(talk, a, b)
     assert talk.rules() == []
@@ -1030,8 +1027,7 @@ def test_T_06_allows_a_heartbeat_queued_behind_a_join(talk: Conversation) -> Non
     body = wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=a.member_id)
     queued = talk.ask(a, body)
     talk.wait(6_000)
-    for one in asked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, asked, 4, a, [a, b])
     talk.answer(queued, wire.HeartbeatResponse(error_code=22))
     assert talk.settled_rules() == []
 
@@ -1132,8 +1128,7 @@ def troubled() -> Conversation:
     talk.hand_out_id(lost)
     asked = [talk.ask_join(one) for one in (a, b)]
     talk.wait(4_000)
-    for one in asked:
-        talk.joined(one, generation=generation + 5, leader=a, roster=[a, b])
+    complete(talk, asked, generation + 5, a, [a, b])
     talk.sync_all([a, b])
     silence(talk, [a], 13_500)
     talk.heartbeat(b)
@@ -1172,8 +1167,7 @@ def test_T_04_is_quiet_about_an_id_that_its_client_gave_up_when_no_coordinator_a
     talk.heartbeat(a, 27)
     asked.append(talk.ask_join(a))
     talk.wait(9_500)
-    for one in asked:
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, asked, 4, a, [a, b])
     talk.sync_all([a, b], leader=a)
     live(talk, [a, b], 20)
     assert talk.rules() == []
@@ -1193,8 +1187,7 @@ def test_T_04_is_quiet_about_an_id_that_its_client_gave_up_and_then_its_connecti
     talk.heartbeat(a, 27)
     asked.append(talk.ask_join(a))
     talk.wait(4_000)
-    for one in asked:
-        talk.joined(one, generation=4, leader=a, roster=[a, again])
+    complete(talk, asked, 4, a, [a, again])
     talk.sync_all([a, again], leader=a)
     live(talk, [a, again], 20)
     assert talk.rules() == []

@@ -11,7 +11,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.protocol.classic import TABLE
 from coordinator_model.groups.protocol.table import Effect
 from tests.cells import Change, changed_table
-from tests.coordinator_model.classic import ask_heartbeat, live, replace, static_group
+from tests.coordinator_model.classic import ask_heartbeat, complete, live, replace, static_group
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation, assignment
 
 
@@ -366,8 +366,7 @@ def restart(talk: Conversation, leader: Client, first: Client, **fields: Any) ->
 
 def rebalanced(talk: Conversation, asked: Asked, leader: Client, others: tuple[Asked, ...] = ()) -> None:
     asked.client.member_id = "i-new"
-    for one in (*others, asked):
-        talk.joined(one, generation=4, leader=leader, roster=[leader, asked.client])
+    complete(talk, (*others, asked), 4, leader, [leader, asked.client])
     talk.sync_all([leader, asked.client])
     talk.settle()
 
@@ -487,8 +486,7 @@ def test_S_04_needs_members_that_are_known(talk: Conversation) -> None:
     talk.hand_out_id(leader)
     first.member_id = "i-1"
     asked = [talk.ask_join(leader), talk.ask_join(first)]
-    for one in asked:
-        talk.joined(one, generation=3, leader=leader, roster=[leader, first, other])
+    complete(talk, asked, 3, leader, [leader, first, other])
     talk.sync_all([leader, first])
     again = restart(talk, leader, first)
     rebalanced(talk, again, leader)
@@ -596,8 +594,7 @@ def blocked(talk: Conversation, *others: Client, rebalance_timeout_ms: int = 20_
     first.member_id = "i-1"
     roster = [gone, lead, first, *others]
     asked = [talk.ask_join(one, session_timeout_ms=300_000, rebalance_timeout_ms=rebalance_timeout_ms) for one in roster]
-    for one in asked:
-        talk.joined(one, generation=3, leader=lead, roster=roster)
+    complete(talk, asked, 3, lead, roster)
     talk.sync_all([lead, gone, first, *others])
     for one in (first, *others):
         talk.close(one)
@@ -655,8 +652,7 @@ def test_S_06_is_no_matter_of_absent_dynamic_members(talk: Conversation) -> None
     other = talk.client("other")
     talk.hand_out_id(other)
     asked = [talk.ask_join(one, session_timeout_ms=300_000) for one in (lead, other)]
-    for one in asked:
-        talk.joined(one, generation=4, leader=lead, roster=[lead, other, static_like(gone)])
+    complete(talk, asked, 4, lead, [lead, other, static_like(gone)])
     talk.sync_all([lead, other])
     talk.ask_join(lead)
     talk.wait(30_000)

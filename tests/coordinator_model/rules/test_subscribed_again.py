@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.classic import live, settled
+from tests.coordinator_model.classic import complete, live, settled
 from tests.coordinator_model.conversation import Client, Conversation, subscription
 from tests.coordinator_model.rules.loops import told_to_rejoin
 
@@ -93,8 +93,7 @@ def test_R_06_names_the_new_topics_that_a_pattern_matches(talk: Conversation) ->
         asked = [talk.ask_join(first, protocols=subscribed(*topics))]
         told_to_rejoin(talk, [second])
         asked.append(talk.ask_join(second, protocols=subscribed(*topics)))
-        for one in sorted(asked, key=lambda one: one.client is not a):
-            talk.joined(one, generation=4 + number, leader=a, roster=[a, b])
+        complete(talk, sorted(asked, key=lambda one: one.client is not a), 4 + number, a, [a, b])
         talk.sync_all([a, b])
         live(talk, [a, b], 5)
     finding = talk.the("R-06")

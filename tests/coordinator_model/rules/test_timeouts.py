@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from coordinator_model.finding import Blame, Severity, Status
-from tests.coordinator_model.classic import live, settled
+from tests.coordinator_model.classic import complete, live, settled
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.loops import arrives, told_to_rejoin
@@ -92,8 +92,7 @@ def test_T_10_covers_the_ghosts_that_come_of_it(talk: Conversation) -> None:
     for number, ghost in enumerate(ghosts):
         ghost.member_id = f"c-{number}"
     c.member_id = "c-2"
-    for asked in waiting:
-        talk.joined(asked, generation=4, leader=a, roster=[a, b, c, *ghosts])
+    complete(talk, waiting, 4, a, [a, b, c, *ghosts])
     talk.sync_all([a, b, c])
     live(talk, [a, b, c], 14)
     assert talk.rules() == ["T-10"]
@@ -177,8 +176,7 @@ def drops(talk: Conversation, clients: list[Client], times: int, *, timeout_ms: 
         if told:
             talk.heartbeat(victim, 27)
         talk.wait(timeout_ms)
-        for one in asked:
-            talk.joined(one, generation=generation, leader=staying[0], roster=[*staying, newest])
+        complete(talk, asked, generation, staying[0], [*staying, newest])
         talk.sync_all([*staying, newest], leader=staying[0])
         talk.wait(500)
         talk.heartbeat(victim, 25)
@@ -195,8 +193,7 @@ def three(talk: Conversation, timeout_ms: int = 2_000) -> list[Client]:
     for client in clients:
         talk.hand_out_id(client)
     asked = [talk.ask_join(client, rebalance_timeout_ms=timeout_ms) for client in clients]
-    for one in asked:
-        talk.joined(one, generation=3, leader=clients[0], roster=clients)
+    complete(talk, asked, 3, clients[0], clients)
     talk.sync_all(clients)
     for client in clients:
         talk.heartbeat(client)

@@ -12,7 +12,7 @@ from coordinator_model.finding import Status
 from coordinator_model.groups.group import STEADY_US
 from coordinator_model.rule_engine import timers_for
 from coordinator_model.rules import TIMER_RULES
-from tests.coordinator_model.classic import live, settled
+from tests.coordinator_model.classic import complete, live, settled
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.reference.history import Plan, plans
 from tests.coordinator_model.reference.unlawful import ACTS, Unlawful, lived
@@ -91,8 +91,7 @@ def test_two_join_phases_that_drag_on_are_two_occurrences_of_one_finding(talk: C
     a, b = settled(talk)
     asked = talk.ask_join(a)
     live(talk, [b], 15)
-    for one in (asked, talk.ask_join(b)):
-        talk.joined(one, generation=4, leader=a, roster=[a, b])
+    complete(talk, (asked, talk.ask_join(b)), 4, a, [a, b])
     talk.ask_join(a)
     live(talk, [b], 15)
     finding = talk.the("R-01")

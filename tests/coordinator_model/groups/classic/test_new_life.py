@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from tests.coordinator_model.classic import completing_rebalance
+from tests.coordinator_model.classic import complete, completing_rebalance
 from tests.coordinator_model.conversation import Client, Conversation, assignment
 from tests.coordinator_model.restored import difference
 from tests.coordinator_model.rules.offsets import give
@@ -42,8 +42,7 @@ def begun(talk: Conversation) -> list[Client]:
         talk.hand_out_id(client)
         asked.append(talk.ask_join(client))
         talk.wait(1_000)
-    for one in asked:
-        talk.joined(one, generation=1, leader=clients[0], roster=clients)
+    complete(talk, asked, 1, clients[0], clients)
     plan = [assignment(t=(0,)), assignment(t=(1,))]
     entries = tuple(
         wire.SyncGroupRequestAssignment(member_id=client.member_id, assignment=blob)

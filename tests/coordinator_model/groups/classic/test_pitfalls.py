@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from tests.coordinator_model.classic import live, replace, settled, static_group
+from tests.coordinator_model.classic import complete, live, replace, settled, static_group
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.shadow import verdicts
 
@@ -106,8 +106,7 @@ def test_only_the_end_of_a_join_phase_starts_the_sessions_of_others_anew(talk: C
             alive[2] = replace(talk, leader, "one")
         case "join phase ended":
             asked = [talk.ask_join(client) for client in alive]
-            for one in asked:
-                talk.joined(one, generation=4, leader=leader, roster=everybody)
+            complete(talk, asked, 4, leader, everybody)
             talk.sync_all(alive)
     live(talk, alive, 6)
     talk.wait(500)

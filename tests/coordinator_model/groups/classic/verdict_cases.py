@@ -32,6 +32,7 @@ from coordinator_model.wire.constants import (
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
+from tests.coordinator_model.classic import complete
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.groups.classic.table_cases import GENERATION, NEWEST, STATIC_SINCE, bodies, by_phase
 
@@ -106,8 +107,7 @@ def settled(talk: Conversation, *, synced: bool = True) -> list[Client]:
 
 def _round(talk: Conversation, clients: list[Client], generation: int, *, synced: bool = True) -> None:
     asked = [talk.ask_join(client) for client in clients]
-    for one in asked:
-        talk.joined(one, generation=generation, leader=clients[0], roster=clients)
+    complete(talk, asked, generation, clients[0], clients)
     if synced:
         talk.sync_all(clients)
 

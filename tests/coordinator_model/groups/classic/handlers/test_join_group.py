@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP
-from tests.coordinator_model.classic import live, settled, static_group
+from tests.coordinator_model.classic import complete, live, settled, static_group
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
 OLD_JOIN, OLD_SYNC, OLD_HEARTBEAT, OLD_COMMIT = 5, 3, 3, 7
@@ -166,8 +166,7 @@ def takes_over_in_a_round(talk: Conversation, leader: Client) -> Client:
     second = static(talk, "two")
     asked = [talk.ask_join(leader), talk.ask_join(second)]
     second.member_id = "i-two"
-    for one in asked:
-        talk.joined(one, generation=4, leader=leader, roster=[leader, second])
+    complete(talk, asked, 4, leader, [leader, second])
     talk.settle()
     return second
 
@@ -237,8 +236,7 @@ def old_static_group(talk: Conversation) -> tuple[Client, Client]:
     leader.member_id = "lead-1"
     asked = [ask_old_join(talk, leader), ask_old_join(talk, first)]
     first.member_id = "i-one"
-    for one in asked:
-        talk.joined(one, generation=3, leader=leader, roster=[leader, first])
+    complete(talk, asked, 3, leader, [leader, first])
     old_sync(talk, leader, [leader, first])
     old_sync(talk, first, [])
     return leader, first
@@ -281,8 +279,7 @@ def test_a_replacement_on_an_old_broker_is_certain_once_a_later_round_wrote_it(t
     leader, first = old_static_group(talk)
     second = replaced_within_the_generation(talk, leader)
     asked = [ask_old_join(talk, leader), ask_old_join(talk, second)]
-    for one in asked:
-        talk.joined(one, generation=4, leader=leader, roster=[leader, second])
+    complete(talk, asked, 4, leader, [leader, second])
     old_sync(talk, leader, [leader, second])
     old_sync(talk, second, [])
     old_life(talk, [leader, second], 1)
