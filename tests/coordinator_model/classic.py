@@ -60,8 +60,9 @@ def replace(talk: Conversation, leader: Client, name: str) -> Client:
     return client
 
 
-def static_group(talk: Conversation) -> tuple[Client, Client]:
-    leader, first = talk.client("lead"), talk.client("one", instance_id="i")
+def static_group(talk: Conversation, names: tuple[str, str] = ("lead", "one")) -> tuple[Client, Client]:
+    """A leader, and a static member with instance id i."""
+    leader, first = talk.client(names[0]), talk.client(names[1], instance_id="i")
     talk.round([leader, first], 3)
     return leader, first
 

@@ -7,6 +7,7 @@ import pytest
 from coordinator_model import wire
 from tests.coordinator_model.classic import completing_rebalance, settled
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.rules.coordinators import fail_over
 
 
 def test_G_04_sees_a_lowered_generation_also_when_another_member_was_answered_first(talk: Conversation) -> None:
@@ -91,8 +92,7 @@ def test_G_06_and_O_06_know_a_group_that_began_anew_with_the_same_generation(
     """A group that had never got beyond generation 1 was deleted and started again, at generation 1."""
     a, b = settled(talk, generation=1)
     if failover:
-        talk.heartbeat(a, 16)
-        a, b = a.reconnected("2"), b.reconnected("2")
+        a, b = fail_over(talk, [a, b])
         talk.heartbeat(a)
         talk.heartbeat(b)
     talk.commit_offsets(a, {0: 5})

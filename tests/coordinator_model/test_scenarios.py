@@ -14,6 +14,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Severity
 from tests.coordinator_model.classic import complete, completing_rebalance, live, settled
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.rules.coordinators import fail_over
 
 SUBSCRIBED_TO_MORE = wire.encode_subscription(wire.ConsumerProtocolSubscription(topics=("t", "u")), version=1)
 
@@ -453,8 +454,7 @@ def test_the_last_to_rejoin_an_overfull_group_is_kicked_out(talk: Conversation) 
 
 def test_an_overfull_group_rebalances_when_it_is_loaded(talk: Conversation) -> None:
     a, b, c = stable(talk, "a", "b", "c", generation=4)
-    talk.heartbeat(a, 16)
-    a, b, c = a.reconnected("2"), b.reconnected("2"), c.reconnected("2")
+    a, b, c = fail_over(talk, [a, b, c])
     for one in (a, b, c):
         talk.heartbeat(one, 27)
     waiting = [talk.ask_join(a), talk.ask_join(b)]
@@ -943,8 +943,7 @@ def test_one_leave_names_a_member_an_issued_id_and_a_stranger(talk: Conversation
 
 def test_a_new_coordinator_goes_on_at_the_persisted_generation(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4)
-    talk.heartbeat(a, 16)
-    a, b = a.reconnected("2"), b.reconnected("2")
+    a, b = fail_over(talk, [a, b])
     for _ in range(5):
         talk.heartbeat(a)
         talk.heartbeat(b)
@@ -1140,8 +1139,7 @@ def test_after_a_load_an_unchanged_follower_may_rebalance(talk: Conversation) ->
         ),
     )
     a, b = stable(talk, "a", "b", generation=4)
-    talk.heartbeat(a, 16)
-    a, b = a.reconnected("2"), b.reconnected("2")
+    a, b = fail_over(talk, [a, b])
     talk.heartbeat(a)
     asked = talk.ask_join(b, protocols=two)
     talk.heartbeat(a, 27)

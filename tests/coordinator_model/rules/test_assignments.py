@@ -14,6 +14,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic import assignment_checks
 from coordinator_model.wording import clock
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
+from tests.coordinator_model.rules.coordinators import fail_over
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
 
 
@@ -637,8 +638,7 @@ def test_A_10_allows_older_claims_and_those_without_a_generation(talk: Conversat
 def test_A_10_does_not_compare_claims_from_before_a_failover(talk: Conversation) -> None:
     a, b = group(talk)
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})
-    talk.heartbeat(a, 16)
-    a, b = a.reconnected("2"), b.reconnected("2")
+    a, b = fail_over(talk, [a, b])
     join(talk, [a, b], 4, offers={a: owned(3, 0), b: owned(3, 0)})
     assert talk.settled_rules() == []
 

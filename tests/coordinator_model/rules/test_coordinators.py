@@ -11,7 +11,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
 from coordinator_model.wire.record import Kind
-from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled
+from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled, static_group
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, subscription
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.coordinators import fail_over, searching
@@ -192,8 +192,7 @@ def test_C_02_allows_a_join_of_one_who_is_not_among_the_members(talk: Conversati
 
 def test_C_02_allows_a_static_member_to_come_late(talk: Conversation) -> None:
     """It stays among the members without asking, so its JoinGroup may be for the next round."""
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     asked = talk.ask_join(a)
     talk.wait(5_000)
     talk.ask_join(b)
@@ -203,8 +202,7 @@ def test_C_02_allows_a_static_member_to_come_late(talk: Conversation) -> None:
 
 
 def test_C_02_judges_a_static_member_that_waited_long_before(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     asked = talk.ask_join(a)
     talk.ask_join(b)
     talk.wait(3_000)

@@ -8,8 +8,9 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.classic import ask_heartbeat, complete, left_behind, live, settled
+from tests.coordinator_model.classic import ask_heartbeat, complete, left_behind, live, settled, static_group
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
+from tests.coordinator_model.rules.coordinators import fail_over
 
 
 def reply(asked: Asked, **fields: Any) -> None:
@@ -168,8 +169,7 @@ def test_G_04_allows_an_answer_that_was_captured_late(talk: Conversation) -> Non
 
 def test_G_04_allows_a_failover_to_reissue(talk: Conversation) -> None:
     a, b = settled(talk, generation=5)
-    talk.heartbeat(a, 16)
-    a, b = a.reconnected("2"), b.reconnected("2")
+    a, b = fail_over(talk, [a, b])
     talk.round([a, b], 5)
     talk.round([a, b], 4)  # and only within the new incarnation is this a fall
     assert talk.settled_rules() == ["G-04"]
@@ -547,8 +547,7 @@ def test_G_07_knows_generations_of_the_incarnation_before(talk: Conversation) ->
     """Generation 2 was issued, and lost with the coordinator before anybody synced it."""
     a, b = settled(talk, generation=1)
     talk.join_all([a, b], 2)
-    talk.heartbeat(a, 16)
-    a, b = a.reconnected("2"), b.reconnected("2")
+    a, b = fail_over(talk, [a, b])
     talk.round([a, b], 1)
     talk.heartbeat(b, 22, generation=2)
     live(talk, [a, b], 2)
@@ -693,8 +692,7 @@ def test_G_09_allows_generation_0_in_a_refusal_of_brokers_up_to_2_1(talk: Conver
 
 
 def test_G_09_allows_the_answer_to_a_replacement_that_could_not_be_written(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, _ = static_group(talk, ("a", "b"))
     new = talk.client("b", instance_id="i")
     reply(talk.ask_join(new), error_code=-1, generation_id=3, leader=a.member_id, protocol_name="range")
     assert talk.settled_rules() == ["C-08"]
@@ -769,13 +767,11 @@ def test_G_10_needs_to_know_the_generation_before(talk: Conversation) -> None:
 
 def collided(talk: Conversation, *, written: bool) -> tuple[Client, Client]:
     """A static member received generation 4; the coordinator moves, and issues 4 anew without it."""
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     talk.join_all([a, b], 4)
     if written:
         talk.sync_all([a, b])
-    talk.heartbeat(a, 16)
-    a, b = a.reconnected("2"), b.reconnected("2")
+    a, b = fail_over(talk, [a, b])
     talk.joined(talk.ask_join(a), generation=4, leader=a, roster=[a, b])
     talk.sync_all([a])
     return a, b

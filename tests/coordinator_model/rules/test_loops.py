@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
-from tests.coordinator_model.classic import complete, live, settled
+from tests.coordinator_model.classic import complete, live, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation, subscription
 from tests.coordinator_model.rules.loops import arrives, departs, flaps, restarts, told_to_rejoin
 
@@ -438,8 +438,7 @@ def test_R_07_takes_a_client_id_for_shared_when_an_unseen_member_bears_it(talk: 
 
 
 def test_R_07_knows_a_static_member_by_its_instance_id(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     for generation in range(4, 8):
         changed = wire.JoinGroupRequestProtocol(name="range", metadata=subscription(f"topic-{generation}"))
         asked = [talk.ask_join(b, protocols=(changed,)), talk.ask_join(a)]

@@ -13,6 +13,7 @@ from coordinator_model.groups.classic.trackers.member_identity import HANDED_OUT
 from coordinator_model.groups.group import REMOVED_MEMBERS_KEPT
 from tests.coordinator_model.classic import complete, live, replace, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.rules.coordinators import fail_over
 
 # ---------------------------------------------------------------------------------------------------- M-01, M-02, M-08
 
@@ -47,8 +48,7 @@ def test_M_02_needs_the_full_roster(talk: Conversation) -> None:
 
 
 def test_M_02_knows_a_static_member_that_replaced_another(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     talk.close(b)
     new = talk.client("b", instance_id="i")
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
@@ -78,8 +78,7 @@ def test_M_08_fires_when_the_answer_names_another_member(talk: Conversation) -> 
 
 
 def test_M_08_allows_a_new_id_for_one_that_named_none(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     successor = b.reconnected()
     successor.member_id = ""
     talk.joined(talk.ask_join(successor), generation=3, leader=a, roster=[], member_id="m-new")
@@ -989,8 +988,7 @@ def troubled() -> Conversation:
     talk.round([leader, second], 7)
     talk.wait(1_000)
     talk.join_all([leader, second], 8)
-    talk.heartbeat(leader, 16)
-    leader, second = leader.reconnected("2"), second.reconnected("2")
+    leader, second = fail_over(talk, [leader, second])
     talk.joined(talk.ask_join(leader), generation=8, leader=leader, roster=[leader, second])
     talk.call(leader, talk.sync_request(leader, [leader, second]), talk.synced())
     talk.heartbeat(second)

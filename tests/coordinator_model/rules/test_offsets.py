@@ -12,7 +12,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.trackers.offsets import HOLDINGS_KEPT, KEPT
 from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import complete, completing_rebalance, live
+from tests.coordinator_model.classic import complete, completing_rebalance, live, static_group
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 from tests.coordinator_model.epochs import TOPICS, Epochs, foo
 from tests.coordinator_model.rules.offsets import SIMPLE, give, transactional
@@ -122,8 +122,7 @@ def test_O_01_is_reset_by_a_join_by_a_success_and_by_another_error(talk: Convers
 
 
 def test_O_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    _, b = static_group(talk, ("a", "b"))
     refused(talk, b, 22, times=6)
     assert "O-01" not in talk.settled_rules()
     refused(talk, b, 22, times=3)
@@ -698,8 +697,7 @@ def test_O_06_allows_a_hand_over_between_generations(talk: Conversation) -> None
 
 
 def test_O_06_allows_a_replaced_static_member_to_go_on(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     talk.commit_offsets(b, {0: 5})
     again = talk.client("b", instance_id="i")
     asked = talk.ask_join(again)
@@ -1084,8 +1082,7 @@ def test_M_02_and_O_02_fire_on_a_transactional_commit_accepted_from_a_stranger(t
 
 
 def test_S_03_and_O_02_fire_on_a_transactional_commit_accepted_from_a_replaced_instance(talk: Conversation) -> None:
-    a, old = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, old], 3)
+    a, old = static_group(talk, ("a", "b"))
     new = talk.client("b", instance_id="i")
     asked = talk.ask_join(new)
     talk.joined(asked, generation=3, leader=a, roster=[a, new], member_id="i-2")

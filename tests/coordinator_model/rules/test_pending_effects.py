@@ -412,8 +412,7 @@ def test_effects_that_are_too_many_to_keep_may_have_done_anything_until_members_
 @pytest.mark.parametrize("how", ["an instance id alone", "a clock that is ahead", "captured 300 ms late", "no answer"])
 def test_T_03_allows_an_eviction_by_a_LeaveGroup_that_is_captured_late_or_elsewhere(how: str) -> None:
     talk = Conversation(clock_skew_ms=200 if how == "a clock that is ahead" else 0)
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     live(talk, [a, b], 3)
     admin = talk.client("admin")
     if how == "no answer":

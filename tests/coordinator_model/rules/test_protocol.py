@@ -12,6 +12,7 @@ from tests.coordinator_model import conversation
 from tests.coordinator_model.classic import complete, live
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, assignment, subscription
 from tests.coordinator_model.reference import world
+from tests.coordinator_model.rules.coordinators import fail_over
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
 
 
@@ -539,8 +540,7 @@ def test_P_08_waits_for_a_request_on_a_slower_connection(talk: Conversation) -> 
 
 def test_P_08_allows_a_group_that_was_loaded_stable(talk: Conversation) -> None:
     a, b = settled(talk)
-    talk.heartbeat(a, 16)
-    a, b = a.reconnected("2"), b.reconnected("2")
+    a, b = fail_over(talk, [a, b])
     answer(talk, offer(talk, b), generation=3, leader=a.member_id)
     deliver(talk, fetch(talk, b), parts(1))
     assert talk.settled_rules() == []

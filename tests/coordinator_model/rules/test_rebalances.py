@@ -10,6 +10,7 @@ from coordinator_model.rules.base import who
 from coordinator_model.rules.join_phase import processed_since
 from tests.coordinator_model.classic import complete, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Asked, Client, Conversation
+from tests.coordinator_model.rules.coordinators import fail_over
 
 
 def group_of(talk: Conversation):
@@ -640,8 +641,7 @@ def test_R_13_gives_them_their_largest_timeout(talk: Conversation) -> None:
 
 def test_R_13_is_no_matter_of_a_group_that_carries_on_elsewhere(talk: Conversation) -> None:
     a, b = settled(talk)
-    talk.heartbeat(a, 16)
-    a, b = a.reconnected("2"), b.reconnected("2")
+    a, b = fail_over(talk, [a, b])
     talk.heartbeat(b)
     for _ in range(40):
         looks_for_coordinator(talk, a)

@@ -413,8 +413,7 @@ def test_T_02_runs_on_after_such_a_sync_once_the_member_was_accepted(talk: Conve
 
 
 def test_T_02_knows_that_the_end_of_a_join_phase_restarts_absent_static_members(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     asked = talk.ask_join(a)
     talk.wait(9_000)
     talk.joined(asked, generation=4, leader=a, roster=[a, b])
@@ -448,8 +447,7 @@ def test_T_02_does_not_judge_an_answer_across_lost_records(talk: Conversation) -
 
 
 def test_T_02_does_not_judge_static_members_that_took_over(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, _ = static_group(talk, ("a", "b"))
     new = talk.client("b", instance_id="i")
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
@@ -576,8 +574,7 @@ def test_T_03_allows_static_members_that_took_over_where_the_broker_may_forget_i
 ) -> None:
     """Brokers before 2.6.1 do (KAFKA-10284); JoinGroup v8 came with 3.2."""
     monkeypatch.setitem(VERSIONS, 11, join_version)
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, _ = static_group(talk, ("a", "b"))
     new = talk.client("b", instance_id="i")
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
@@ -590,8 +587,7 @@ def test_T_03_fires_on_a_static_member_that_took_over_and_was_written_since(
 ) -> None:
     """The leader's SyncGroup of the next generation writes who holds the instance id, on brokers before 2.6.1 too."""
     monkeypatch.setitem(VERSIONS, 11, 7)
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, _ = static_group(talk, ("a", "b"))
     new = talk.client("b", instance_id="i")
     talk.joined(talk.ask_join(new), generation=3, leader=a, roster=[], member_id="i-new")
     talk.call(new, talk.sync_request(new, []), talk.synced())
@@ -605,8 +601,7 @@ def test_T_03_allows_the_session_of_a_static_member_to_run_from_its_join_that_wa
     talk: Conversation, *, beats: bool, found: list[str]
 ) -> None:
     """Kafka 4 answers who takes a place over when that is replicated, and counts the session from before; a Heartbeat begins it anew."""
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, _ = static_group(talk, ("a", "b"))
     new = talk.client("b", instance_id="i")
     talk.refuse_join(talk.ask_join(new), 15)
     asked = talk.ask_join(new)

@@ -13,6 +13,7 @@ from coordinator_model.groups.protocol.table import Effect
 from tests.cells import Change, changed_table
 from tests.coordinator_model.classic import ask_heartbeat, complete, live, replace, static_group
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation, assignment
+from tests.coordinator_model.rules.coordinators import fail_over
 
 
 def static(talk: Conversation, name: str, instance_id: str = "i") -> Client:
@@ -805,8 +806,7 @@ def test_S_09_fires_when_a_failover_brings_back_the_one_before(talk: Conversatio
     leader, first = static_group(talk)
     second = replace(talk, leader, "two")
     talk.close(first)
-    talk.heartbeat(leader, 16)
-    leader, second = leader.reconnected("2"), second.reconnected("2")
+    leader, second = fail_over(talk, [leader, second])
     talk.joined(talk.ask_join(leader), generation=3, leader=leader, roster=[])
     talk.heartbeat(second, 82)
     talk.wait(1)

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.classic import (
-    beside,
-    left_behind,
-    settled,
-    zombie,
-)
+from tests.coordinator_model.classic import beside, left_behind, settled, static_group, zombie
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 
@@ -69,8 +64,7 @@ def test_G_01_needs_proof_of_a_higher_generation(talk: Conversation) -> None:
 
 
 def test_G_01_gives_an_absent_static_member_its_rebalance_timeout(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     asked = talk.ask_join(a)
     talk.wait(1_000)
     talk.joined(asked, generation=4, leader=a, roster=[a, b])
@@ -211,8 +205,7 @@ def test_M_01_and_O_01_leave_a_member_of_the_consumer_protocol_alone_that_rejoin
 
 
 def static_left_behind(talk: Conversation) -> tuple[Client, Client]:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     asked = talk.ask_join(a)
     talk.wait(1_000)
     talk.joined(asked, generation=4, leader=a, roster=[a, b])
@@ -264,16 +257,14 @@ def test_R_11_is_no_matter_of_dynamic_members_nor_of_commits(talk: Conversation)
 
 
 def test_R_11_is_no_matter_of_a_static_member_outside_the_roster(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     talk.round([a], 4)
     goes_on(talk, a, b, 6)
     assert talk.rules() == []
 
 
 def test_R_11_needs_a_newer_generation(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     goes_on(talk, a, b, 6)
     assert talk.rules() == []
 

@@ -108,8 +108,7 @@ def test_a_member_thought_gone_is_back_when_the_leader_is_told_of_it(talk: Conve
 
 
 def test_a_list_of_members_captured_after_a_replacement_does_not_undo_it(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b", instance_id="i")
-    talk.round([a, b], 3)
+    a, b = static_group(talk, ("a", "b"))
     old_id = b.member_id
     leaders, others = talk.ask_join(a), talk.ask_join(b)
     talk.joined(others, generation=4, leader=a, roster=[])
