@@ -377,9 +377,7 @@ def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_
     assert "ZeroDivisionError" in talk.the("V-02").summary
     assert "test_coordinator" in talk.the("V-02").summary, "it says where"
     talk.ask_join(a)
-    for _ in range(14):
-        talk.heartbeat(b, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, b, 14)
     assert "R-08" in talk.rules()
 
 
@@ -807,9 +805,7 @@ def test_what_was_open_against_a_group_is_resolved_when_the_mirror_has_other_par
     a, b = settled(talk)
     talk.model.on_partition_count(4)
     talk.ask_join(a)
-    for _ in range(14):
-        talk.heartbeat(b, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, b, 14)
     assert talk.the("R-08").status is not Status.RESOLVED
     found = talk.model.on_partition_count(5)
     assert [(finding.rule, finding.status) for finding in found] == [("R-08", Status.RESOLVED), ("V-06", Status.OPEN)]

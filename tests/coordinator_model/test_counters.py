@@ -166,9 +166,7 @@ def test_each_generation_counts_once_with_what_began_it(talk: Conversation) -> N
 
 def test_a_session_that_ran_out_is_named_though_the_others_are_told_before_it_is_certain(talk: Conversation) -> None:
     a, _ = settled(talk, generation=1)
-    for _ in range(10):
-        talk.heartbeat(a)
-        talk.wait(1_000)
+    live(talk, [a], 10)
     talk.heartbeat(a, 27)
     talk.round([a], 2)
     assert causes(talk) == {"new member": 1, "session expired": 1}

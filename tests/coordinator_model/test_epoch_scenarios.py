@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity
-from tests.coordinator_model.classic import settled
+from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epoch_groups import alone, moved, pair
 from tests.coordinator_model.epochs import Epochs, foo
@@ -432,10 +432,7 @@ def test_the_last_member_of_the_new_protocol_goes_and_the_group_is_classic_again
     a, b, new = mixed(talk)
     if how == "leaves":
         talk.leaves(new)
-    for _ in range(50 if how == "expires" else 1):
-        talk.heartbeat(a)
-        talk.heartbeat(b)
-        talk.wait(1_000)
+    live(talk, [a, b], 50 if how == "expires" else 1)
     talk.round([a, b], 6)
     silent(talk, "P-12")
     content = talk.group_json()

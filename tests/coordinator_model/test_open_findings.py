@@ -156,10 +156,7 @@ def joins_and_does_not_sync(talk: Conversation, leader: Client, client: Client, 
     talk.heartbeat(leader, 27)
     complete(talk, (talk.ask_join(leader), new), generation, leader, [leader, client])
     talk.call(leader, talk.sync_request(leader, [leader, client]), talk.synced())
-    for _ in range(12):
-        talk.heartbeat(leader)
-        talk.heartbeat(client)
-        talk.wait(1_000)
+    live(talk, [leader, client], 12)
 
 
 @pytest.mark.parametrize("leaves", [False, True])

@@ -12,7 +12,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Severity
-from tests.coordinator_model.classic import complete, completing_rebalance, live, settled
+from tests.coordinator_model.classic import complete, completing_rebalance, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.rules.coordinators import fail_over
 
@@ -336,9 +336,7 @@ def test_a_member_of_an_emptied_group_is_unknown(talk: Conversation) -> None:
 def test_completion_drops_dynamic_members_that_did_not_rejoin(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4)
     asked = talk.ask_join(a)
-    for _ in range(20):
-        talk.heartbeat(b, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, b, 20)
     talk.joined(asked, generation=5, leader=a, roster=[a])
     talk.sync_all([a])
     talk.heartbeat(b, 25)
@@ -944,10 +942,7 @@ def test_one_leave_names_a_member_an_issued_id_and_a_stranger(talk: Conversation
 def test_a_new_coordinator_goes_on_at_the_persisted_generation(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4)
     a, b = fail_over(talk, [a, b])
-    for _ in range(5):
-        talk.heartbeat(a)
-        talk.heartbeat(b)
-        talk.wait(1_000)
+    live(talk, [a, b], 5)
     assert talk.group_json()["incarnation"] > 1
     assert talk.group_json()["generation"] == 4
     no_errors(talk)

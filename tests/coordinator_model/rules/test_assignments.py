@@ -13,6 +13,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic import assignment_checks
 from coordinator_model.wording import clock
+from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
 from tests.coordinator_model.rules.coordinators import fail_over
 from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
@@ -135,10 +136,7 @@ def test_A_03_fires_when_a_partition_is_given_twice(talk: Conversation) -> None:
 def test_A_03_stands_while_the_plan_is_in_force_and_is_resolved_by_the_next(talk: Conversation) -> None:
     a, b = group(talk)
     share_out(talk, [a, b], {a: parts(0), b: parts(0)})
-    for _ in range(90):
-        talk.heartbeat(a)
-        talk.heartbeat(b)
-        talk.wait(1_000)
+    live(talk, [a, b], 90)
     assert talk.the("A-03").status is Status.OPEN
     next_round(talk, [a, b], 4, {a: parts(0), b: parts(1)})
     assert talk.the("A-03").status is Status.RESOLVED
@@ -874,9 +872,7 @@ def troubled() -> Conversation:
     deliver(talk, fetch(talk, c, protocol_name=sticky), parts(9), protocol=sticky)
     talk.settle()
     talk.heartbeat(c, generation=9)
-    for _ in range(30):
-        talk.heartbeat(a)
-        talk.wait(1_000)
+    live(talk, [a], 30)
     join(talk, [a, b, c], 5)
     share_out(talk, [a, b, c], {})
     talk.wait(70_000)

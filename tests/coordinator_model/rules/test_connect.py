@@ -9,7 +9,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
-from tests.coordinator_model.classic import complete
+from tests.coordinator_model.classic import complete, live
 from tests.coordinator_model.conversation import Client, Conversation
 
 NOTHING = -1
@@ -151,9 +151,7 @@ def test_R_27_is_resolved_when_the_worker_has_caught_up(talk: Conversation) -> N
 def test_R_27_is_resolved_when_the_worker_joins_no_more(talk: Conversation) -> None:
     a, b = pair(talk)
     go_round(a, b, 20)
-    for _ in range(180):
-        talk.heartbeat(a.client)
-        talk.wait(1_000)
+    live(talk, [a.client], 180)
     assert talk.the("R-27").status is Status.RESOLVED
 
 

@@ -11,7 +11,15 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
 from coordinator_model.wire.record import Kind
-from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled, static_group
+from tests.coordinator_model.classic import (
+    ask_heartbeat,
+    complete,
+    completing_rebalance,
+    live,
+    settled,
+    static_group,
+    told_to_rejoin,
+)
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, subscription
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.coordinators import fail_over, searching
@@ -29,9 +37,7 @@ def resolved(talk: Conversation, rule: str) -> bool:
 def test_C_01_fires_on_a_request_that_gets_no_answer(talk: Conversation) -> None:
     a, b = settled(talk)
     ask_heartbeat(talk, a)
-    for _ in range(35):
-        talk.heartbeat(b)
-        talk.wait(1_000)
+    live(talk, [b], 35)
     finding = talk.the("C-01")
     assert finding.severity is Severity.ERROR
     assert finding.certainty is Certainty.HEURISTIC
@@ -222,9 +228,7 @@ def test_C_02_fires_when_others_heartbeat_as_if_nobody_had_asked(talk: Conversat
 def test_C_02_allows_a_join_phase_that_the_others_are_told_of(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.ask_join(b)
-    for _ in range(9):
-        talk.heartbeat(a, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, a, 9)
     assert "C-02" not in talk.settled_rules()
 
 
@@ -234,9 +238,7 @@ def test_C_02_allows_a_join_phase_of_which_members_hear_that_wait_themselves(tal
     talk.ask_join(b)
     parked = a.reconnected()
     talk.ask_join(parked)
-    for _ in range(9):
-        talk.heartbeat(a, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, a, 9)
     if gone:
         talk.close(parked)
     talk.wait(5_000)

@@ -9,7 +9,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model import conversation
-from tests.coordinator_model.classic import complete, live
+from tests.coordinator_model.classic import complete, live, told_to_rejoin
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, assignment, subscription
 from tests.coordinator_model.reference import world
 from tests.coordinator_model.rules.coordinators import fail_over
@@ -817,9 +817,7 @@ def test_P_14_allows_a_client_that_rejoins(talk: Conversation) -> None:
     a, b = strangely_answered(talk)
     live(talk, [a, b], 5)
     offer(talk, b)
-    for _ in range(10):
-        talk.heartbeat(a, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, a, 10)
     assert talk.rules() == ["P-01"]
 
 

@@ -10,7 +10,15 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.base import work_of
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled, static_group
+from tests.coordinator_model.classic import (
+    ask_heartbeat,
+    complete,
+    completing_rebalance,
+    live,
+    settled,
+    static_group,
+    told_to_rejoin,
+)
 from tests.coordinator_model.conversation import VERSIONS, Asked, Client, Conversation, subscription
 from tests.coordinator_model.rules import test_loops, test_rebalances
 from tests.coordinator_model.rules.offsets import give
@@ -347,9 +355,7 @@ def test_T_02_allows_a_join_parked_meanwhile_on_a_connection_that_ended(talk: Co
     a, b = settled(talk)
     talk.ask_join(b, rebalance_timeout_ms=60_000)
     talk.close(b)
-    for _ in range(20):
-        talk.heartbeat(a, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, a, 20)
     b = b.reconnected()
     asked = [talk.ask_join(b, rebalance_timeout_ms=60_000), talk.ask_join(a)]
     complete(talk, asked, 4, a, [a, b])
@@ -362,9 +368,7 @@ def test_T_02_allows_a_sync_parked_meanwhile_on_a_connection_that_ended(talk: Co
     a, b = completing_rebalance(talk)
     talk.ask(b, talk.sync_request(b, []))
     talk.close(b)
-    for _ in range(14):
-        talk.heartbeat(a)
-        talk.wait(1_000)
+    live(talk, [a], 14)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
     live(talk, [a], 8)
     b = b.reconnected()
@@ -389,13 +393,9 @@ def test_T_02_goes_by_the_newest_sync_of_a_member(talk: Conversation) -> None:
 def test_T_02_allows_a_sync_told_to_rejoin_after_its_timer_fired_unheeded(talk: Conversation) -> None:
     a, b = completing_rebalance(talk)
     parked = talk.ask(b, talk.sync_request(b, []))
-    for _ in range(11):
-        talk.heartbeat(a)
-        talk.wait(1_000)
+    live(talk, [a], 11)
     talk.answer(parked, talk.synced(27))
-    for _ in range(14):
-        talk.heartbeat(a, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, a, 14)
     talk.heartbeat(b, 27)
     assert not {"T-02", "T-04"} & set(talk.settled_rules())
 
@@ -405,9 +405,7 @@ def test_T_02_runs_on_after_such_a_sync_once_the_member_was_accepted(talk: Conve
     parked = talk.ask(b, talk.sync_request(b, []))
     talk.answer(parked, talk.synced(27))
     talk.heartbeat(b, 27)
-    for _ in range(14):
-        talk.heartbeat(a, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, a, 14)
     talk.heartbeat(b, 27)
     assert "T-02" in talk.settled_rules()
 

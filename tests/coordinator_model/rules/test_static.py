@@ -11,7 +11,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.protocol.classic import TABLE
 from coordinator_model.groups.protocol.table import Effect
 from tests.cells import Change, changed_table
-from tests.coordinator_model.classic import ask_heartbeat, complete, live, replace, static_group
+from tests.coordinator_model.classic import ask_heartbeat, complete, live, replace, static_group, told_to_rejoin
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation, assignment
 from tests.coordinator_model.rules.coordinators import fail_over
 
@@ -642,9 +642,7 @@ def test_S_06_allows_a_phase_within_its_timeout(talk: Conversation) -> None:
 
 def test_S_06_needs_somebody_who_waits(talk: Conversation) -> None:
     _, lead, _ = blocked(talk)
-    for _ in range(40):
-        talk.heartbeat(lead, 27)
-        talk.wait(1_000)
+    told_to_rejoin(talk, lead, 40)
     assert talk.rules() == ["P-10", "R-08"]
 
 

@@ -14,9 +14,7 @@ from tests.coordinator_model.conversation import Conversation
 def test_R_02_warns_at_half_time_and_names_the_leader(talk: Conversation) -> None:
     a, b = completing_rebalance(talk)
     waiting = talk.ask(b, talk.sync_request(b, []))
-    for _ in range(11):
-        talk.heartbeat(a)
-        talk.wait(1_000)
+    live(talk, [a], 11)
     finding = talk.the("R-02")
     assert finding.severity is Severity.WARNING
     assert finding.client_id == "a"
@@ -29,9 +27,7 @@ def test_R_02_warns_at_half_time_and_names_the_leader(talk: Conversation) -> Non
 def test_R_02_becomes_an_error_past_the_timeout(talk: Conversation) -> None:
     a, b = completing_rebalance(talk)
     talk.ask(b, talk.sync_request(b, []))
-    for _ in range(26):
-        talk.heartbeat(a)
-        talk.wait(1_000)
+    live(talk, [a], 26)
     assert talk.the("R-02").severity is Severity.ERROR
 
 
@@ -46,10 +42,7 @@ def test_R_02_is_no_matter_of_a_leader_whose_connection_ended(talk: Conversation
 def test_R_03_warns_about_a_follower_that_does_not_sync(talk: Conversation) -> None:
     a, b = completing_rebalance(talk)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
-    for _ in range(12):
-        talk.heartbeat(a)
-        talk.heartbeat(b)
-        talk.wait(1_000)
+    live(talk, [a, b], 12)
     finding = talk.the("R-03")
     assert finding.client_id == "b"
     assert finding.severity is Severity.WARNING
@@ -66,9 +59,7 @@ def test_R_03_allows_a_follower_that_does_something_else(talk: Conversation, ins
         talk.close(b)
     else:
         talk.ask_join(b.reconnected())
-    for _ in range(30):
-        talk.heartbeat(a)
-        talk.wait(1_000)
+    live(talk, [a], 30)
     assert "R-03" not in talk.rules()
 
 
@@ -126,9 +117,7 @@ def test_R_02_and_R_03_have_no_error_where_the_timeout_bounds_nothing(talk: Conv
     complete(talk, asked, 3, pair[0], pair)
     other = pair[1 - silent]
     talk.ask(other, talk.sync_request(other, pair if silent else []))
-    for _ in range(700):
-        talk.heartbeat(pair[silent])
-        talk.wait(1_000)
+    live(talk, [pair[silent]], 700)
     found = [(finding.rule, finding.severity) for finding in talk.findings if finding.rule in {"R-02", "R-03"}]
     assert found == [(rule, Severity.WARNING)]
 

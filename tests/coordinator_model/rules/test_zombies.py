@@ -26,9 +26,7 @@ def test_G_01_fires_on_a_member_that_ignores_illegal_generation(talk: Conversati
 
 def test_G_01_waits_for_three_refusals_over_ten_seconds(talk: Conversation) -> None:
     old = left_behind(talk)
-    for _ in range(12):
-        talk.heartbeat(old, 22)
-        talk.wait(500)
+    zombie(talk, old, 22, times=12, every_ms=500)
     assert talk.settled_rules() == []
 
 
@@ -41,9 +39,7 @@ def test_G_01_waits_for_two_of_the_members_own_heartbeat_intervals(talk: Convers
     talk.round([a, b], 4)
     old = b.reconnected()
     old.generation = 3
-    for _ in range(3):
-        talk.heartbeat(old, 22)
-        talk.wait(6_000)
+    zombie(talk, old, 22, times=3, every_ms=6_000)
     assert talk.settled_rules() == ["T-04"]
 
 
@@ -185,9 +181,7 @@ def test_M_01_allows_refusals_while_its_join_is_parked(talk: Conversation) -> No
     a, b = settled(talk)
     talk.round([a], 4)
     talk.ask_join(b.reconnected())
-    for _ in range(5):
-        talk.heartbeat(b, 25)
-        talk.wait(3_000)
+    zombie(talk, b, 25)
     assert talk.rules() == ["R-01", "T-04"]
 
 

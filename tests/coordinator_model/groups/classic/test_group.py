@@ -10,7 +10,7 @@ from coordinator_model.finding import Status
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.state import SHOWN, WITH_MEMBERS, Observation, after
 from coordinator_model.wire.record import Kind
-from tests.coordinator_model.classic import live, settled, static_group, told_to_rejoin
+from tests.coordinator_model.classic import live, settled, static_group, told_to_rejoin, zombie
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
 
 
@@ -61,9 +61,7 @@ def test_a_refusal_of_nobody_is_no_members(talk: Conversation) -> None:
     settled(talk)
     known = set(group_of(talk).members)
     stranger = talk.client("stranger", generation=3)
-    for _ in range(5):
-        talk.heartbeat(stranger, 25)
-        talk.wait(3_000)
+    zombie(talk, stranger, 25)
     assert set(group_of(talk).members) == known
     assert talk.rules() == ["T-04"]  # of those that fell silent meanwhile, and of nobody else
 
@@ -98,9 +96,7 @@ def test_a_generation_that_falls_for_a_newcomer_while_a_member_is_alive_is_a_bre
 
 def test_a_member_thought_gone_is_back_when_the_leader_is_told_of_it(talk: Conversation) -> None:
     a, b = settled(talk)
-    for _ in range(20):
-        talk.heartbeat(a)
-        talk.wait(1_000)
+    live(talk, [a], 20)
     assert group_of(talk).members[b.member_id].removed == "silent"
     leader_told(talk, talk.ask_join(a), 4, {a.member_id: None, b.member_id: None})
     assert group_of(talk).members[b.member_id].removed is None
