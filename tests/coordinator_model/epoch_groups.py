@@ -7,21 +7,27 @@ from typing import Any
 from coordinator_model import wire
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.epochs import Epochs, Parts, foo
 
 
-def alone(talk: Epochs, epoch: int = 2) -> Client:
-    """A member that joined and holds everything."""
-    a = talk.member("a")
-    talk.joins(a, epoch, foo(0, 1))
+def alone(talk: Epochs, epoch: int = 2, *, held: Parts | None = None, instance_id: str | None = None) -> Client:
+    """A member that joined and holds everything: two partitions unless given."""
+    a = talk.member("a", instance_id)
+    talk.joins(a, epoch, foo(0, 1) if held is None else held)
     return a
+
+
+def joined_pair(talk: Epochs, epoch: int = 2, *, held: Parts | None = None) -> tuple[Client, Client]:
+    """A member that holds everything, three partitions unless given, and one that has just joined."""
+    a, b = talk.member("a"), talk.member("b")
+    talk.joins(a, epoch, foo(0, 1, 2) if held is None else held)
+    talk.joins(b, epoch + 1, {})
+    return a, b
 
 
 def pair(talk: Epochs) -> tuple[Client, Client]:
     """Two members that share three partitions at epoch 3."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk)
     talk.beats(a, 2, foo(0, 1))
     talk.beats(a, 3, owned=foo(0, 1))
     talk.beats(b, 3, foo(2))

@@ -10,6 +10,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.releases import first_release
 from coordinator_model.wire.record import Kind, topics
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import TOPICS, Epochs, foo
 from tests.golden import transcript
 
@@ -175,8 +176,7 @@ def test_only_so_many_names_are_kept() -> None:
 
 
 def test_a_record_of_a_kind_that_is_not_known_is_counted_and_passed_over(talk: Epochs) -> None:
-    a = talk.member("a")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0))
     record = topics(talk.now_us, {}, cluster="c1")._replace(kind=Kind.OTHER, partition=0, offset=talk.offset, frame=b"\xc1")
     assert talk.model.receive(record) == []
     talk.offset += 1

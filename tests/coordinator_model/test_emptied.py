@@ -8,7 +8,7 @@ from coordinator_model.events import NO_MEMBERS, GroupEmptied, GroupEvent, Rebal
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.epoch_groups import alone, newcomer, removed_by_leave_group
-from tests.coordinator_model.epochs import Epochs, foo
+from tests.coordinator_model.epochs import Epochs
 from tests.coordinator_model.streams import Shares, Streams
 
 
@@ -55,8 +55,7 @@ def consumer_is_removed() -> Conversation:
 
 def static_member_does_not_come_back() -> Conversation:
     talk = Epochs()
-    a = talk.member("a", "one")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="one")
     talk.leaves(a, -2)
     talk.wait(90_000)
     return talk
@@ -113,7 +112,6 @@ def test_the_record_of_an_open_rebalance_says_that_no_member_is_left(talk: Epoch
 
 
 def test_a_static_member_that_is_away_keeps_its_group(talk: Epochs):
-    a = talk.member("a", "one")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="one")
     talk.leaves(a, -2)
     assert [event.kind for event in talk.model.drain_events()][-1] == "member_away"

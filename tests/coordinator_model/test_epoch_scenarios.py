@@ -8,7 +8,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epoch_groups import alone, moved, pair
+from tests.coordinator_model.epoch_groups import alone, joined_pair, moved, pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams
 
@@ -49,8 +49,7 @@ def test_partitions_go_from_two_members_to_a_third(talk: Epochs) -> None:
 
 @pytest.mark.parametrize("epoch", [11, 10], ids=["-4.1", "4.2-"])
 def test_a_newer_target_takes_more_while_a_member_gives_up(talk: Epochs, epoch: int) -> None:
-    a = talk.member("a")
-    talk.joins(a, 10, foo(0, 1, 2))
+    a = alone(talk, 10, held=foo(0, 1, 2))
     talk.joins(talk.member("b"), 11, {})
     talk.beats(a, 10, foo(0, 1))
     talk.beats(a, epoch, foo(0), owned=foo(0, 1))
@@ -59,9 +58,7 @@ def test_a_newer_target_takes_more_while_a_member_gives_up(talk: Epochs, epoch: 
 
 
 def test_who_does_not_give_up_is_removed(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk)
     talk.beats(a, 2, foo(0, 1))
     talk.live([a, b], 60)
     talk.beats(b, 4, foo(0, 1, 2))
@@ -73,8 +70,7 @@ def test_who_does_not_give_up_is_removed(talk: Epochs) -> None:
 
 
 def test_a_repeated_list_with_the_partition_acknowledges_nothing(talk: Epochs) -> None:
-    a = talk.member("a")
-    talk.joins(a, 2, foo(0, 1, 2))
+    a = alone(talk, held=foo(0, 1, 2))
     talk.joins(talk.member("b"), 3, {})
     talk.beats(a, 2, foo(0, 1))
     talk.beats(a, owned=foo(0, 1, 2))
@@ -94,9 +90,7 @@ def test_a_smaller_subscription_takes_more_at_the_same_epoch(talk: Epochs) -> No
 
 
 def test_a_release_in_one_frame(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk)
     talk.full(a, 3, foo(0, 1), owned=foo(0, 1))
     talk.beats(b, 3, foo(2))
     talk.beats(a)
@@ -105,8 +99,7 @@ def test_a_release_in_one_frame(talk: Epochs) -> None:
 
 @pytest.mark.parametrize("epoch", [3, 11])
 def test_what_was_taken_comes_back(talk: Epochs, epoch: int) -> None:
-    a = talk.member("a")
-    talk.joins(a, 2, foo(0, 1, 2))
+    a = alone(talk, held=foo(0, 1, 2))
     talk.joins(talk.member("b"), 3, {})
     talk.beats(a, 2, foo(0, 1))
     talk.beats(a, epoch, foo(0, 1, 2), owned=foo(0, 1))
@@ -190,9 +183,7 @@ def test_a_known_member_joins_again(talk: Epochs, *, accepted: bool) -> None:
 
 
 def test_a_join_settles_what_was_to_be_given_up(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 100, foo(0, 1, 2))
-    talk.joins(b, 101, {})
+    a, b = joined_pair(talk, 100)
     talk.beats(a, 100, foo(0, 1))
     talk.joins(a, 101, foo(0, 1))
     talk.beats(b, 101, foo(2))
@@ -254,16 +245,14 @@ def test_a_static_member_comes_back_to_what_it_had(talk: Epochs) -> None:
 
 
 def test_a_static_member_comes_back_with_other_topics(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="i")
     talk.leaves(a, -2)
     talk.joins(talk.member("again", "i"), 3, {"bar": (0,)}, "bar")
     silent(talk)
 
 
 def test_another_id_with_a_held_instance_id(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    alone(talk, held=foo(0), instance_id="i")
     talk.refused(talk.member("b", "i"), 82, epoch=2)
     silent(talk)
 
@@ -299,17 +288,14 @@ def test_the_first_version_leaves_the_id_to_the_broker(talk: Epochs) -> None:
 
 
 def test_an_instance_id_may_be_left_out_once_it_was_said(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0), instance_id="i")
     a.instance_id = None
     talk.live([a], 20)
     silent(talk)
 
 
 def test_a_callback_that_always_throws(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk, held=foo(0, 1))
     talk.beats(a, 2, foo(0))
     talk.live([a, b], 60)
     talk.refused(a, 25)
@@ -318,9 +304,7 @@ def test_a_callback_that_always_throws(talk: Epochs) -> None:
 
 
 def test_the_coordinator_moves_while_a_member_gives_up(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1))
-    talk.joins(b, 3, {})
+    a, _ = joined_pair(talk, held=foo(0, 1))
     talk.beats(a, 2, foo(0))
     talk.wait(14_000)
     a = moved(talk, a)

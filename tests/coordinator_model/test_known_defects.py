@@ -19,6 +19,7 @@ from coordinator_model.known_defects import BROKER, KNOWN_DEFECTS, Defect, Softw
 from coordinator_model.rules import CATALOGUE
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation, conversation_for
+from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo, shows_release
 from tests.coordinator_model.rules.offsets import give, transactional
 from tests.coordinator_model.streams import share_storm
@@ -171,8 +172,7 @@ def test_a_broker_of_classic_groups_is_as_old_as_the_newest_version_that_it_answ
 
 
 def test_a_broker_of_groups_with_epochs_is_as_old_as_what_it_advertises(talk: Epochs) -> None:
-    a = talk.member("a")
-    talk.joins(a, 1, foo(0))
+    alone(talk, 1, held=foo(0))
     group, _ = talk.model.groups.opened(next(iter(talk.model.groups)))
     assert group.broker_release == (4, 0)
     shows_release(talk, talk.client("tool"), (4, 2))

@@ -31,6 +31,7 @@ from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
 from tests.coordinator_model import test_coordinator
 from tests.coordinator_model.classic import live, settled, static_group
 from tests.coordinator_model.conversation import START_US, Conversation
+from tests.coordinator_model.epoch_groups import joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.reference.consumer_group import topic_id
 from tests.coordinator_model.rules import test_assignments, test_members, test_sessions
@@ -181,9 +182,7 @@ def disconnected() -> Interrupted:
 def reconciling() -> Epochs:
     """A member with an epoch gives partitions up for another one, which is fenced later."""
     talk = Epochs()
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2, 3))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk, held=foo(0, 1, 2, 3))
     talk.beats(a, 2, foo(0, 1))
     talk.beats(a, 3, owned=foo(0, 1))
     talk.beats(b, 3, foo(2, 3))

@@ -10,6 +10,7 @@ from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.groups.pace import STEP_S, STEPS_KEPT
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.restored import difference
 from tests.coordinator_model.rules.offsets import transactional
@@ -144,8 +145,7 @@ def test_what_a_group_keeps_of_an_hour_is_bounded(talk: Conversation) -> None:
 
 
 def test_a_group_with_epochs_has_a_pace_too(talk: Epochs) -> None:
-    a = talk.member("a")
-    talk.joins(a, 1, foo(0))
+    a = alone(talk, 1, held=foo(0))
     for turn in range(3 * STEP_S // 5):
         talk.wait(4_980)
         talk.beats(a)

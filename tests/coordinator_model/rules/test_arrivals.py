@@ -160,8 +160,7 @@ def test_M_14_fires_at_once_for_a_type_of_group_that_the_cluster_does_not_offer(
 
 
 def test_M_14_warns_of_a_client_that_gives_up_beside_a_living_holder_of_its_instance_id(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="i")
     talk.live([a], 10)
     talk.refused_join(talk.member("a2", "i"), 111)
     talk.live([a], 8)

@@ -21,6 +21,7 @@ from tests.coordinator_model.classic import (
     told_to_rejoin,
 )
 from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conversation, subscription
+from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.coordinators import fail_over, searching
 
@@ -942,8 +943,7 @@ def test_C_12_allows_a_broker_that_starts_to_refuse_for_some_seconds(talk: Conve
 
 
 def test_C_12_counts_anew_when_a_steady_group_with_epochs_is_served(talk: Epochs) -> None:
-    a = talk.member("a")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0))
     for _ in range(6):
         talk.find_coordinator(a, node_id=1)
         talk.refused(a, 16)

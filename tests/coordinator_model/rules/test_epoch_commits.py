@@ -89,8 +89,7 @@ def test_E_20_allows_a_commit_to_be_refused_as_a_strangers_whose_member_may_be_n
 @pytest.mark.parametrize(("asked", "joined"), [(9, 3), (2, 3)])
 def test_E_20_fires_on_an_epoch_that_the_member_never_had(talk: Epochs, how: str, asked: int, joined: int) -> None:
     talk.joins(talk.member("z"), 2, {})
-    a = talk.member("a")
-    talk.joins(a, joined, foo(0))
+    a = alone(talk, joined, held=foo(0))
     talk.beats(a)
     COMMITS[how](talk, a, asked)
     talk.settle()
@@ -293,8 +292,7 @@ def test_E_23_allows_a_successor_where_the_instance_id_may_be_free(talk: Epochs,
 
 
 def test_S_07_fires_when_one_member_id_names_two_instance_ids(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="i")
     a.instance_id = "j"
     talk.refused(a, 25)
     talk.settle()
@@ -304,8 +302,7 @@ def test_S_07_fires_when_one_member_id_names_two_instance_ids(talk: Epochs) -> N
 
 
 def test_S_07_allows_a_static_member_that_names_its_instance_id_only_where_it_says_everything(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="i")
     a.instance_id = None
     talk.live([a], 20)
     a.instance_id = "i"

@@ -9,7 +9,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import Asked, Client
-from tests.coordinator_model.epoch_groups import alone
+from tests.coordinator_model.epoch_groups import alone, joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.coordinators import searching
 from tests.coordinator_model.streams import Streams
@@ -176,9 +176,7 @@ def test_C_13_allows_a_coordinator_that_is_there_after_some_seconds(talk: Epochs
 
 def lost(talk: Epochs) -> list[Client]:
     """Two members whose coordinator has just died."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 1, foo(0, 1))
-    talk.joins(b, 2, {})
+    a, b = joined_pair(talk, 1, held=foo(0, 1))
     talk.beats(a, 2)
     talk.live([a, b], 30)
     for client in (a, b):

@@ -288,8 +288,7 @@ def test_E_18_fires_if_a_full_group_refuses_a_member_otherwise(how: str) -> None
 @pytest.mark.parametrize("answer", ["a success", "none yet"])
 def test_E_18_allows_a_fence_while_a_classic_process_joins_under_the_instance_id(talk: Epochs, answer: str) -> None:
     """A JoinGroup takes an instance id from its holder at once, whatever protocol the holder uses; its answer may come later."""
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0), instance_id="i")
     talk.joins(talk.member("other"), 3, {})
     talk.beats(a)
     classic = talk.client("c", instance_id="i")
@@ -304,8 +303,7 @@ def test_E_18_allows_a_fence_while_a_classic_process_joins_under_the_instance_id
 
 @pytest.mark.parametrize("instance_id", [None, "j"])
 def test_E_18_fires_if_the_holder_is_fenced_while_a_classic_process_joins_otherwise(talk: Epochs, instance_id: str | None) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0), instance_id="i")
     talk.beats(a)
     classic = talk.client("c", instance_id=instance_id)
     talk.ask_join(classic)

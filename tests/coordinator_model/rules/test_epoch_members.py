@@ -216,8 +216,7 @@ def test_E_11_ignores_a_burst_and_one_refusal_for_each_epoch(talk: Epochs) -> No
 
 def test_E_19_fires_when_a_static_leave_lacks_its_instance_id(talk: Epochs) -> None:
     """franz-go leaves so."""
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0), instance_id="i")
     a.instance_id = None
     talk.refused(a, 42, epoch=-2)
     finding = talk.the("E-19")
@@ -229,8 +228,7 @@ def test_E_19_fires_when_a_static_leave_lacks_its_instance_id(talk: Epochs) -> N
 
 
 def test_E_19_allows_a_proper_leave(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0), instance_id="i")
     talk.leaves(a, -2)
     assert talk.settled_rules() == []
 
@@ -247,8 +245,7 @@ def test_E_19_is_no_matter_of_a_dynamic_member(talk: Epochs) -> None:
 @pytest.mark.parametrize("epoch", [11, 6])
 def test_E_20_fires_when_a_commit_is_accepted_outside_the_members_epochs(talk: Epochs, epoch: int) -> None:
     talk.joins(talk.member("z"), 6, {})
-    a = talk.member("a")
-    talk.joins(a, 7, foo(0))
+    a = alone(talk, 7, held=foo(0))
     talk.beats(a, 10)
     talk.commits(a, epoch=epoch)
     talk.settle()
@@ -533,8 +530,7 @@ def test_a_snapshot_keeps_all_that_is_known(talk: Epochs) -> None:
 
 def stale_read(talk: Epochs, error: int = 113) -> Client:
     """Partition foo-1 stands at 40, and a's read of it is refused."""
-    a = talk.member("a")
-    talk.joins(a, 1, foo(0, 1))
+    a = alone(talk, 1)
     talk.beats(a, owned=foo(0, 1))
     talk.commit_offsets(a, {0: 7, 1: 40}, group_instance_id=None)
     talk.fetch_offsets(a, {1: -1}, error=error)
@@ -562,8 +558,7 @@ def test_O_10_ignores_a_read_of_a_consumer_group_that_was_repeated_at_the_new_ep
 
 
 def test_O_10_misses_no_offset_of_a_commit_of_a_consumer_group_that_should_have_been_refused(talk: Epochs) -> None:
-    a = talk.member("a")
-    talk.joins(a, 1, foo(0, 1))
+    a = alone(talk, 1)
     talk.beats(a, owned=foo(0, 1))
     stranger = talk.member("x")
     stranger.member_id, stranger.generation = "x-id", 1

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_model.finding import Severity
 from tests.coordinator_model.conversation import Client
+from tests.coordinator_model.epoch_groups import alone, joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import Streams
 
@@ -21,8 +22,7 @@ def told_within_the_interval(talk: Epochs) -> Client:
 
 
 def told_by_a_join(talk: Epochs) -> Client:
-    a = talk.member("a")
-    talk.joins(a, 2, foo(0, 1, 2))
+    a = alone(talk, held=foo(0, 1, 2))
     talk.joins(talk.member("x"), 3, {})
     talk.beats(a, 2, foo(0, 1))
     return a
@@ -30,8 +30,7 @@ def told_by_a_join(talk: Epochs) -> Client:
 
 def told_twice(talk: Epochs) -> Client:
     """Since 4.2 a second round stays at the epoch of the first."""
-    a = talk.member("a")
-    talk.joins(a, 2, foo(0, 1, 2, 3))
+    a = alone(talk, held=foo(0, 1, 2, 3))
     talk.joins(talk.member("x"), 3, {})
     talk.beats(a, 2, foo(0, 1, 2))
     talk.beats(a, 2, foo(0, 1), owned=foo(0, 1, 2))
@@ -118,9 +117,7 @@ def test_A_12_allows_tasks_released_at_the_same_epoch_without_a_list(
 @pytest.mark.parametrize("told_by", ["heartbeat", "full request", "join"])
 def test_A_12_takes_no_assignment_for_the_newest_if_two_answers_cross(talk: Epochs, order: str, told_by: str) -> None:
     """A client that changes its connection has two heartbeats under way; the coordinator told it to give up in the later one."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk)
     again = a.reconnected()
     whole = {**talk.join_fields(), "owned": foo(0, 1, 2)}
     older = talk.ask_beat(a, 2, **whole)
@@ -140,9 +137,7 @@ def test_A_12_takes_no_assignment_for_the_newest_if_two_answers_cross(talk: Epoc
 
 @pytest.mark.parametrize("order", ["as given", "in reverse"])
 def test_A_12_allows_a_release_whose_answer_crosses_the_grant(talk: Epochs, order: str) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk)
     talk.beats(a, 2, foo(0, 1))
     gives_up = talk.ask_beat(a, owned=foo(0, 1))
     gets = talk.ask_beat(b, 3)
@@ -155,9 +150,7 @@ def test_A_12_allows_a_release_whose_answer_crosses_the_grant(talk: Epochs, orde
 
 
 def test_A_12_fires_again_once_an_assignment_is_known_after_two_answers_crossed(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk)
     again = a.reconnected()
     older, newer = talk.ask_beat(a, 2), talk.ask_beat(again, 2)
     talk.answer(newer, talk.given(a, 2, foo(0, 1)))

@@ -11,7 +11,7 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.wire.record import Kind, Loss, pack_loss
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epoch_groups import alone
+from tests.coordinator_model.epoch_groups import alone, joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams
 
@@ -313,8 +313,7 @@ def group_of(talk: Epochs) -> EpochGroup:
 @pytest.mark.parametrize("hole", ["no record", "a gap record", "short ones"])
 def test_E_23_and_E_18_learn_no_longer_session_from_a_pause_of_the_capture(talk: Epochs, hole: str) -> None:
     """The member heartbeats all the while: nothing of its session is known from a time that was not captured."""
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="i")
     talk.beats(a)
     for _ in range(9):
         began_us = talk.now_us
@@ -332,8 +331,7 @@ def test_E_23_and_E_18_learn_no_longer_session_from_a_pause_of_the_capture(talk:
 
 
 def test_a_pause_without_a_hole_is_learned_as_a_longer_session(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="i")
     talk.beats(a)
     talk.wait(55_000)
     talk.beats(a)
@@ -342,9 +340,7 @@ def test_a_pause_without_a_hole_is_learned_as_a_longer_session(talk: Epochs) -> 
 
 def test_an_epoch_that_rose_in_a_hole_is_nobodys_silence(talk: Epochs) -> None:
     """Member b goes on after the hole, and was called silent because its last heartbeat before it is a session old."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk, held=foo(0, 1))
     talk.beats(a, 3, foo(0))
     talk.beats(b, 3, foo(1))
     talk.now_us += 100_000_000

@@ -10,7 +10,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Status
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epoch_groups import alone, back_and_forth, newcomer, stubborn
+from tests.coordinator_model.epoch_groups import alone, back_and_forth, joined_pair, newcomer, stubborn
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import AnyKind, Streams, share_storm
 
@@ -18,8 +18,7 @@ from tests.coordinator_model.streams import AnyKind, Streams, share_storm
 
 
 def away_and_accepted(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 5, foo(0))
+    a = alone(talk, 5, held=foo(0), instance_id="i")
     talk.leaves(a, -2)
     talk.beats(a, 5, epoch=5)
 
@@ -72,9 +71,7 @@ def test_R_15_is_silent_about_a_cause_that_R_14_reports(talk: Epochs, seconds: i
 
 
 def test_R_15_announces_no_time_that_has_passed(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(*range(9)))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk, held=foo(*range(9)))
     for left in range(8, 2, -1):
         talk.beats(a, 2, foo(*range(left)), owned=foo(*range(left + 1)))
         talk.live([a, b], 20)

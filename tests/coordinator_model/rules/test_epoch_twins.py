@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epoch_groups import commits_in_transaction, removed_by_leave_group
+from tests.coordinator_model.epoch_groups import commits_in_transaction, joined_pair, removed_by_leave_group
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams, answer_to, heartbeat_of, heartbeats
 
@@ -120,9 +120,7 @@ def last_commit_of_a_member_that_leaves(talk: Epochs) -> None:
 
 def handed_over(talk: Epochs) -> tuple[Client, Client]:
     """Partition 1 of topic foo was a's, and is b's."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 1, foo(0, 1))
-    talk.joins(b, 2, {})
+    a, b = joined_pair(talk, 1, held=foo(0, 1))
     talk.beats(a, 1, foo(0))
     talk.beats(a, 2, owned=foo(0))
     talk.beats(b, 2, foo(1))

@@ -47,8 +47,7 @@ def test_E_01_leaves_a_coordinator_that_moved_alone(talk: Epochs) -> None:
 
 
 def test_E_01_allows_the_epochs_of_the_two_leaves(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 4, foo(0))
+    a = alone(talk, 4, held=foo(0), instance_id="i")
     talk.leaves(a, -2)
     assert talk.settled_rules() == []
 
@@ -141,8 +140,7 @@ def test_E_03_leaves_an_answer_alone_that_another_heartbeat_overlaps(talk: Epoch
 
 
 def test_E_03_is_no_matter_of_a_static_member_that_is_away(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0), instance_id="i")
     talk.leaves(a, -2)
     talk.refused(a, 110, epoch=2)
     assert talk.settled_rules() == []
@@ -242,8 +240,7 @@ def test_E_05_and_E_17_fire_on_a_join_that_says_nothing_of_a_subscription(talk: 
 
 
 def test_E_17_fires_on_a_static_leave_without_an_instance_id(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0), instance_id="i")
     a.instance_id = None
     talk.leaves(a, -2)
     assert talk.rules() == ["E-17"]
@@ -415,8 +412,7 @@ def test_E_15_fires_when_an_id_is_served_that_never_joined(talk: Epochs) -> None
 
 
 def test_E_15_needs_to_have_seen_the_group_from_its_beginning(talk: Epochs) -> None:
-    a = talk.member("a")
-    talk.joins(a, 9, foo(0))
+    a = alone(talk, 9, held=foo(0))
     lives_on(talk, a, 9)
     talk.beats(talk.member("s"), 9, epoch=9)
     assert talk.settled_rules() == []
@@ -485,8 +481,7 @@ def test_E_18_allows_to_tell_a_member_that_it_is_none_where_it_may_have_been_rem
 
 
 def test_E_18_fires_when_a_released_instance_id_is_refused(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0), instance_id="i")
     lives_on(talk, a, 2)
     talk.leaves(a, -2)
     talk.refused_join(talk.member("b", "i"), 111)
@@ -547,8 +542,7 @@ def test_E_18_allows_a_full_group_to_refuse_newcomers(talk: Epochs) -> None:
 
 
 def test_E_18_allows_the_holder_of_an_instance_id_to_keep_it(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    alone(talk, held=foo(0), instance_id="i")
     talk.refused_join(talk.member("b", "i"), 111)
     assert talk.settled_rules() == []
 
@@ -561,8 +555,7 @@ def test_E_18_leaves_a_member_alone_whose_session_may_have_ended(talk: Epochs) -
 
 
 def held(talk: Epochs) -> Client:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0), instance_id="i")
     talk.beats(a)
     return a
 

@@ -9,6 +9,7 @@ from coordinator_model.finding import Blame, Certainty
 from coordinator_model.wording import clock
 from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epoch_groups import joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 
 
@@ -67,9 +68,7 @@ def test_R_18_names_the_member_again_that_is_answered(talk: Conversation) -> Non
 
 @pytest.mark.parametrize("held", ["", "unanswered", "throttled"])
 def test_R_14_blames_no_member_that_its_broker_keeps_waiting(talk: Epochs, held: str) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
+    a, _ = joined_pair(talk)
     throttle_ms = 30_000 if held == "throttled" else 0
     talk.call(a, talk.beat_request(a, 2), talk.given(a, 2, foo(0), throttle_time_ms=throttle_ms))
     if held == "unanswered":

@@ -14,6 +14,7 @@ from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
 from coordinator_model.wording import clock
 from tests.coordinator_model.classic import complete, completing_rebalance, live, static_group
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
+from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import TOPICS, Epochs, foo
 from tests.coordinator_model.rules.offsets import SIMPLE, give, transactional
 
@@ -1239,8 +1240,7 @@ def test_O_13_tells_who_set_the_group_back_and_how_many_records_are_read_again(t
 def test_O_13_compares_offsets_committed_by_topic_id_with_those_set_by_name(talk: Epochs, known: dict[str, Any]) -> None:
     """Kafka Streams 4.3 commits by id, kafka-consumer-groups.sh and librdkafka set offsets by name."""
     talk.topics(**known)
-    a = talk.member("a")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0))
     talk.commits(a, version=10)
     talk.topics(**{TOPICS["foo"]: "foo"})  # type: ignore[arg-type]
     talk.commits(a, version=10)

@@ -345,8 +345,7 @@ def test_E_14_and_O_02_fire_for_a_holder_that_joined_before_the_LeaveGroup_was_a
 
 
 def test_M_14_fires_and_tells_no_end_of_session_of_a_holder_whom_an_operator_removed(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="i")
     talk.beats(a)
     talk.close(a)
     second = talk.member("second", "i")

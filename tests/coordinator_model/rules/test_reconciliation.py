@@ -7,7 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epoch_groups import alone, commits_by_id, newcomer, over, pair, stubborn
+from tests.coordinator_model.epoch_groups import alone, commits_by_id, joined_pair, newcomer, over, pair, stubborn
 from tests.coordinator_model.epochs import Epochs, foo
 
 # ---------------------------------------------------------------------------------------------------- A-12
@@ -131,8 +131,7 @@ def test_A_12_leaves_a_coordinator_that_moved_alone(talk: Epochs) -> None:
 
 
 def test_A_12_leaves_the_successor_of_a_static_member_alone(talk: Epochs) -> None:
-    a = talk.member("a", "i")
-    talk.joins(a, 2, foo(0, 1))
+    a = alone(talk, instance_id="i")
     talk.leaves(a, -2)
     again = talk.member("b", "i")
     talk.joins(again, 2, foo(0, 1))
@@ -224,9 +223,7 @@ def test_R_14_takes_no_account_of_the_timeout_at_the_join_if_another_was_sent(ta
 
 def gives_up_one_by_one(talk: Epochs, left: int) -> tuple[Client, Client]:
     """A member that holds nine partitions is asked for another one every 20 s, and one that has none."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(*range(9)))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk, held=foo(*range(9)))
     for kept in range(8, left - 1, -1):
         talk.beats(a, 2, foo(*range(kept)), owned=foo(*range(kept + 1)))
         talk.live([a, b], 20)
@@ -260,9 +257,7 @@ def test_R_15_lets_nobody_wait_for_itself(talk: Epochs) -> None:
 
 
 def test_R_15_allows_more_members_than_partitions(talk: Epochs) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk, held=foo(0))
     talk.beats(a, 3)
     talk.live([a, b], 300)
     assert talk.rules() == []

@@ -6,6 +6,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.classic import beside, left_behind, settled, static_group, zombie
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo
 
 
@@ -187,8 +188,7 @@ def test_M_01_allows_refusals_while_its_join_is_parked(talk: Conversation) -> No
 
 def test_M_01_and_O_01_leave_a_member_of_the_consumer_protocol_alone_that_rejoins_by_its_own_heartbeat(talk: Epochs) -> None:
     """It was said not to have joined again, for it sends no JoinGroup; its id comes back, as ids of that protocol do."""
-    a = talk.member("a")
-    talk.joins(a, 1, foo(0))
+    a = alone(talk, 1, held=foo(0))
     for epoch in range(3, 14, 2):
         talk.wait(50_000)  # longer than a session: the coordinator has removed it
         talk.commits(a, 25)

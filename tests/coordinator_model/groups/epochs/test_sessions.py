@@ -9,6 +9,7 @@ from coordinator_model.finding import Status
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import SessionBounds
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epoch_groups import joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams
 
@@ -21,9 +22,7 @@ def group_of(talk: Conversation) -> EpochGroup:
 
 def two(talk: Epochs) -> tuple[Client, Client]:
     """Each has two partitions."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2, 3))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk, held=foo(0, 1, 2, 3))
     talk.beats(a, 2, foo(0, 1))
     talk.beats(a, 3, owned=foo(0, 1))
     talk.beats(b, 3, foo(2, 3))

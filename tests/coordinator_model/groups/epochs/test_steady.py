@@ -14,6 +14,7 @@ from coordinator_model.coordinator import Coordinator
 from coordinator_model.groups.epochs import heartbeat
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.wire.record import MirrorRecord
+from tests.coordinator_model.epoch_groups import joined_pair
 from tests.coordinator_model.epochs import Epochs, Parts, foo
 from tests.coordinator_model.reference.consumer_history import Plan, plans
 from tests.coordinator_model.streams import Streams
@@ -71,9 +72,7 @@ def calls_of(action: Callable[[], object]) -> int:
 @pytest.mark.parametrize("owned", [None, {}])
 def test_javas_storm_of_heartbeats_is_lawful_and_each_costs_as_much_as_the_first(talk: Epochs, owned: Parts | None) -> None:
     """Until it can resolve the id of a topic that it was assigned, the client heartbeats without a pause: 12,000 times in 2.8 s."""
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1))
-    talk.joins(b, 3, {})
+    a, b = joined_pair(talk, held=foo(0, 1))
     talk.beats(a, 2, foo(0))
     talk.beats(a, 3, owned=foo(0))
     talk.beats(b, 3, foo(1))

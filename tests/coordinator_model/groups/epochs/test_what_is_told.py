@@ -11,6 +11,7 @@ from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.epoch_groups import alone, joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.groups.epochs.timed import Timed
 from tests.coordinator_model.streams import AnyKind, Shares
@@ -86,8 +87,7 @@ def test_P_12_notes_a_conversion_of_a_group_that_was_not_deleted(talk: AnyKind, 
 def test_a_consumer_group_that_takes_the_place_of_a_deleted_classic_one_is_stable_at_its_own_epoch(talk: AnyKind) -> None:
     as_classic(talk)
     deleted(talk)
-    a = talk.member("a")
-    talk.joins(a, 2, foo(0))
+    a = alone(talk, held=foo(0))
     talk.beats(a)
     content = talk.group_json()
     assert (content["state"], content["generation"], content["learning"]) == ("Stable", 2, None)
@@ -140,9 +140,7 @@ def test_a_share_member_whose_assignment_shrinks_gives_nothing_up(talk: Shares, 
 
 @pytest.mark.parametrize("numbers", [(), (0,), (0, 1)])
 def test_a_consumer_whose_assignment_shrinks_is_asked_to_give_up(talk: Epochs, numbers: tuple[int, ...]) -> None:
-    a, b = talk.member("a"), talk.member("b")
-    talk.joins(a, 2, foo(0, 1, 2))
-    talk.joins(b, 3, {})
+    a, _ = joined_pair(talk)
     talk.beats(a, 2, foo(*numbers))
     talk.settle()
     content = talk.group_json()
@@ -186,8 +184,7 @@ def static_in_mid_life(talk: Epochs, name: str = "a") -> Client:
 @pytest.mark.parametrize("crossed", ["", "crossed"])
 def test_a_static_member_that_was_replaced_is_not_left_for_a_while(talk: Epochs, seen: str, crossed: str) -> None:
     if seen == "from its join on":
-        a = talk.member("a", "i")
-        talk.joins(a, 5, foo(0))
+        a = alone(talk, 5, held=foo(0), instance_id="i")
     else:
         a = static_in_mid_life(talk)
         if seen == "after a gap":
@@ -210,11 +207,7 @@ def test_a_static_member_that_was_replaced_is_not_left_for_a_while(talk: Epochs,
 @pytest.mark.parametrize("seen", ["in mid-life", "from its join on"])
 @pytest.mark.parametrize("other", [None, "j"])
 def test_a_static_member_that_nobody_replaces_is_left_for_a_while(talk: Epochs, seen: str, other: str | None) -> None:
-    if seen == "in mid-life":
-        a = static_in_mid_life(talk)
-    else:
-        a = talk.member("a", "i")
-        talk.joins(a, 5, foo(0))
+    a = static_in_mid_life(talk) if seen == "in mid-life" else alone(talk, 5, held=foo(0), instance_id="i")
     a.instance_id = "i"
     talk.leaves(a, -2)
     talk.joins(talk.member("b", other), 6, {})
