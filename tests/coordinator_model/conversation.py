@@ -380,14 +380,25 @@ class Conversation:
         reply = wire.FindCoordinatorResponse(node_id=-1 if error else node_id, host=host, port=port, error_code=error)
         self.call(client, wire.FindCoordinatorRequest(key=self.group), reply, version=version)
 
+    def leave_request(self, *members: Client, reason: str | None = None) -> wire.LeaveGroupRequest:
+        identities = tuple(
+            wire.LeaveGroupRequestMemberIdentity(member_id=one.member_id, group_instance_id=one.instance_id, reason=reason)
+            for one in members
+        )
+        return wire.LeaveGroupRequest(group_id=self.group, members=identities)
+
+    def left(self, *members: Client, error: int = 0) -> wire.LeaveGroupResponse:
+        outcomes = tuple(wire.LeaveGroupResponseMemberResponse(member_id=one.member_id, error_code=error) for one in members)
+        return wire.LeaveGroupResponse(members=outcomes)
+
     def leave(self, client: Client, error: int = 0, *, reason: str | None = None) -> None:
-        identity = wire.LeaveGroupRequestMemberIdentity(
-            member_id=client.member_id, group_instance_id=client.instance_id, reason=reason
-        )
-        outcome = wire.LeaveGroupResponseMemberResponse(member_id=client.member_id, error_code=error)
-        self.call(
-            client, wire.LeaveGroupRequest(group_id=self.group, members=(identity,)), wire.LeaveGroupResponse(members=(outcome,))
-        )
+        self.call(client, self.leave_request(client, reason=reason), self.left(client, error=error))
+
+    def remove(self, client: Client, *, reason: str | None = None) -> Client:
+        """An operator takes a member out of the group; return who that is."""
+        operator = self.client("admin")
+        self.call(operator, self.leave_request(client, reason=reason), self.left(client))
+        return operator
 
     def consumer_heartbeat(self, client: Client, error: int = 0, *, epoch: int = 1) -> None:
         """A ConsumerGroupHeartbeat (KIP-848), and its answer: what a member of a group of the consumer type sends instead."""

@@ -93,13 +93,6 @@ def commits_in_transaction(talk: Epochs, client: Client, *, epoch: int, error: i
     talk.call(client, request, reply)
 
 
-def removed_by_leave_group(talk: Epochs, client: Client) -> None:
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=client.member_id)
-    outcome = wire.LeaveGroupResponseMemberResponse(member_id=client.member_id)
-    request = wire.LeaveGroupRequest(group_id=talk.group, members=(identity,))
-    talk.call(talk.client("admin"), request, wire.LeaveGroupResponse(members=(outcome,)))
-
-
 def upgrade(talk: Epochs, generation: int = 4) -> tuple[list[Client], Client]:
     """A classic group to which a member of the consumer protocol was admitted."""
     classic = settled(talk, generation=generation - 1)

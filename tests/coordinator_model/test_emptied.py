@@ -7,7 +7,7 @@ import pytest
 from coordinator_model.events import NO_MEMBERS, GroupEmptied, GroupEvent, RebalanceFinished
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Conversation
-from tests.coordinator_model.epoch_groups import alone, newcomer, removed_by_leave_group
+from tests.coordinator_model.epoch_groups import alone, newcomer
 from tests.coordinator_model.epochs import Epochs
 from tests.coordinator_model.streams import Shares, Streams
 
@@ -49,7 +49,7 @@ def consumer_is_told_that_it_is_none() -> Conversation:
 
 def consumer_is_removed() -> Conversation:
     talk = Epochs()
-    removed_by_leave_group(talk, alone(talk))
+    talk.remove(alone(talk))
     return talk
 
 

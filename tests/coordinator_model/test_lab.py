@@ -117,10 +117,9 @@ def test_the_state_stays_when_the_answer_to_a_leave_comes_after_the_next_generat
     c = talk.client("c")
     talk.round([a, b, c], 2)
     leader, follower = talk.ask_join(a), talk.ask_join(b)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=c.member_id)
-    leaving = talk.ask(c, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    leaving = talk.ask(c, talk.leave_request(c))
     talk.joined(follower, generation=3, leader=a, roster=[a, b])
-    talk.answer(leaving, wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=c.member_id),)))
+    talk.answer(leaving, talk.left(c))
     talk.joined(leader, generation=3, leader=a, roster=[a, b])
     talk.sync_all([a, b])
     assert talk.group_json()["state"] == "Stable"

@@ -11,7 +11,7 @@ import pytest
 from coordinator_model.coordinator import Coordinator
 from tests.coordinator_model.classic import left_behind, live, replace, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.epoch_groups import commits_in_transaction, removed_by_leave_group
+from tests.coordinator_model.epoch_groups import commits_in_transaction
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams, heartbeats
 
@@ -174,7 +174,7 @@ def commit_in_a_transaction_at_an_epoch_not_delivered(talk: Epochs) -> Callable[
 def accepted_after_its_removal(talk: Epochs) -> Callable[[], None]:
     """An administrator removes the static member."""
     a, _ = pair(talk)
-    removed_by_leave_group(talk, a)
+    talk.remove(a)
     talk.wait(1_000)
     talk.beats(elsewhere(a), 4, epoch=4)
     return lambda: talk.joins(elsewhere(a), 4, foo(0, 1))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model import wire
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epoch_groups import alone, commits_in_transaction, lives_on, over, pair, removed_by_leave_group
+from tests.coordinator_model.epoch_groups import alone, commits_in_transaction, lives_on, over, pair
 from tests.coordinator_model.epochs import Epochs, foo
 
 COMMITS = {
@@ -46,7 +45,7 @@ def test_O_02_fires_when_a_commit_after_the_end_is_accepted_in_a_transaction(tal
     if end == "left":
         talk.leaves(a)
     elif end == "removed":
-        removed_by_leave_group(talk, a)
+        talk.remove(a)
     else:
         talk.beats(a, 3, foo(0))
         talk.wait(10)
@@ -71,8 +70,7 @@ def test_E_20_allows_a_commit_to_be_refused_as_a_strangers_whose_member_may_be_n
     talk = Epochs(silence_ms=120_000)
     a, b = pair(talk)
     if why == "removal under way":
-        named = wire.LeaveGroupRequestMemberIdentity(member_id=a.member_id)
-        talk.ask(talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=(named,)))
+        talk.ask(talk.client("admin"), talk.leave_request(a))
     elif why == "heartbeat under way":
         talk.ask_beat(a.reconnected(), -1)
     elif why == "asked to give up":
@@ -208,7 +206,7 @@ def test_O_05_fires_alike_from_a_restored_model(talk: Epochs) -> None:
 
 def test_O_01_fires_in_a_consumer_group_and_stays_open_while_the_commits_are_refused(talk: Epochs) -> None:
     a, b = pair(talk)
-    removed_by_leave_group(talk, a)
+    talk.remove(a)
     for _ in range(5):
         talk.commits(a, 25)
         talk.live([b], 5)
@@ -224,7 +222,7 @@ def test_O_01_fires_in_a_consumer_group_and_stays_open_while_the_commits_are_ref
 
 def test_E_14_fires_when_a_member_is_served_after_a_leave_group_that_was_granted(talk: Epochs) -> None:
     a, _ = pair(talk)
-    removed_by_leave_group(talk, a)
+    talk.remove(a)
     talk.beats(a, 3, epoch=3)
     talk.settle()
     assert "although that member was removed by a LeaveGroup" in talk.the("E-14").summary
@@ -234,7 +232,7 @@ def test_E_14_fires_when_a_member_is_served_after_a_leave_group_that_was_granted
 def test_E_14_leaves_a_heartbeat_alone_that_was_under_way_when_the_leave_group_was_granted(talk: Epochs) -> None:
     a, _ = pair(talk)
     asked = talk.ask_beat(a)
-    removed_by_leave_group(talk, a)
+    talk.remove(a)
     talk.answer(asked, talk.given(a, 3))
     talk.beats(a.reconnected(), 3, epoch=3)
     assert "E-14" not in talk.settled_rules()

@@ -265,8 +265,7 @@ def test_T_04_leaves_a_member_alone_that_a_leave_group_names(talk: Epochs) -> No
     talk.joins(b, 2, foo(0))
     talk.joins(a, 3, {})
     talk.beats(b, 3)
-    leaves = wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id="a-id"),))
-    talk.ask(talk.client("admin"), leaves)
+    talk.ask(talk.client("admin"), talk.leave_request(a))
     talk.close(a)
     talk.live([b], 90)
     assert of_members(talk) == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.coordinator_model.conversation import Client
-from tests.coordinator_model.epoch_groups import commits_in_transaction, joined_pair, removed_by_leave_group
+from tests.coordinator_model.epoch_groups import commits_in_transaction, joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.streams import Shares, Streams, answer_to, heartbeat_of, heartbeats
 
@@ -166,7 +166,7 @@ def refused_commits_of_one_that_left(talk: Epochs) -> None:
 
 def refused_commits_of_one_that_was_removed(talk: Epochs) -> None:
     a, b = known(talk, "a", "b")
-    removed_by_leave_group(talk, b)
+    talk.remove(b)
     for _ in range(5):
         talk.commits(b, 25, epoch=2)
         lives(talk, [a], 5)
@@ -226,26 +226,26 @@ def member_told_after_its_leave_that_it_is_none(talk: Epochs) -> None:
 
 def served_after_its_removal(talk: Epochs) -> None:
     _, b = known(talk, "a", "b")
-    removed_by_leave_group(talk, b)
+    talk.remove(b)
     heartbeats(talk, b, 2)
 
 
 def served_over_another_connection_after_its_removal(talk: Epochs) -> None:
     a, b = known(talk, "a", "b")
-    removed_by_leave_group(talk, b)
+    talk.remove(b)
     lives(talk, [a], 10)
     heartbeats(talk, b.reconnected(), 2)
 
 
 def served_with_what_it_owns_after_its_removal(talk: Epochs) -> None:
     a, _ = handed_over(talk)
-    removed_by_leave_group(talk, a)
+    talk.remove(a)
     talk.full(a, 2, foo(0), owned=foo(0))
 
 
 def joins_again_after_its_removal(talk: Epochs) -> None:
     _, b = known(talk, "a", "b")
-    removed_by_leave_group(talk, b)
+    talk.remove(b)
     heartbeats(talk, b, 0, 4)
     heartbeats(talk, b)
 

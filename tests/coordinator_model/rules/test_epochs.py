@@ -470,10 +470,7 @@ def test_E_18_allows_to_tell_a_member_that_it_is_none_where_it_may_have_been_rem
         talk.gap()
         talk.beats(a)
     elif why == "left by another":
-        identity = wire.LeaveGroupRequestMemberIdentity(member_id=a.member_id)
-        outcome = wire.LeaveGroupResponseMemberResponse(member_id=a.member_id)
-        request = wire.LeaveGroupRequest(group_id="g", members=(identity,))
-        talk.call(talk.client("admin"), request, wire.LeaveGroupResponse(members=(outcome,)))
+        talk.remove(a)
     else:
         a = moved(talk, a)
     talk.refused(a, 25)

@@ -569,10 +569,7 @@ def test_R_07_does_not_blame_a_member_for_being_removed_by_an_operator(talk: Con
         victim = talk.client(f"v{index}")
         generation += 1
         arrives(talk, victim, [a, b], generation)
-        admin = talk.client("admin")
-        identity = wire.LeaveGroupRequestMemberIdentity(member_id=victim.member_id, reason="removed by admin")
-        done = wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=victim.member_id),))
-        talk.call(admin, wire.LeaveGroupRequest(group_id="g", members=(identity,)), done)
+        talk.remove(victim, reason="removed by admin")
         generation += 1
         told_to_rejoin(talk, [a, b])
         talk.round([a, b], generation)

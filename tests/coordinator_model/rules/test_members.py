@@ -813,8 +813,7 @@ def test_M_10_allows_a_leave_to_be_repeated_after_it_was_granted(talk: Conversat
 
 def test_M_10_allows_a_leave_that_the_coordinator_could_not_take(talk: Conversation) -> None:
     _, b = settled(talk)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.call(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=30))
+    talk.call(b, talk.leave_request(b), wire.LeaveGroupResponse(error_code=30))
     assert talk.settled_rules() == []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
 from coordinator_model.wording import clock
 from tests.coordinator_model.classic import complete, live
@@ -247,10 +246,7 @@ def test_T_13_is_info_if_members_left_by_themselves(talk: Conversation, *, shows
 
 def is_removed(talk: Conversation, client: Client) -> str:
     """An admin client takes a member out; return who does so when."""
-    operator = talk.client("admin")
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=client.member_id)
-    outcome = wire.LeaveGroupResponseMemberResponse(member_id=client.member_id)
-    talk.call(operator, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(members=(outcome,)))
+    operator = talk.remove(client)
     return f"by client admin at 10.0.0.1:{operator.port}, test 1.0 at {clock(talk.now_us)}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Client, Conversation
@@ -198,9 +197,7 @@ def test_R_24_does_not_count_clients_that_an_operator_removes(talk: Conversation
         pod = talk.client(f"pod-{number}")
         generation += 1
         arrives(talk, pod, base, generation)
-        identity = wire.LeaveGroupRequestMemberIdentity(member_id=pod.member_id)
-        done = wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=pod.member_id),))
-        talk.call(talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=(identity,)), done)
+        talk.remove(pod)
         generation += 1
         talk.round(base, generation)
     assert talk.settled_rules() == []

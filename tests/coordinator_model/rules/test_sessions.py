@@ -70,8 +70,7 @@ def test_T_04_is_quiet_about_a_dropped_member_that_is_told_so(talk: Conversation
 def test_T_04_fires_on_a_member_that_stayed_after_its_leave_was_refused(talk: Conversation) -> None:
     """Its LeaveGroup found no coordinator, and no silence of it was ever told again."""
     a, b = settled(talk)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.call(b.reconnected("2"), wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
+    talk.call(b.reconnected("2"), talk.leave_request(b), wire.LeaveGroupResponse(error_code=16))
     live(talk, [a, b], 5)
     live(talk, [a], 16)
     assert talk.rules() == ["T-04"]
@@ -81,7 +80,7 @@ def test_T_04_fires_on_a_member_that_was_served_after_its_leave(talk: Conversati
     """The answer to its LeaveGroup was never captured: the coordinator had not got it."""
     a, b = settled(talk)
     other = b.reconnected()
-    talk.ask(other, wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id),)))
+    talk.ask(other, talk.leave_request(b))
     talk.close(other)
     live(talk, [a, b], 5)
     live(talk, [a], 16)
@@ -93,7 +92,7 @@ def test_T_04_takes_a_member_for_served_after_its_leave_beyond_the_clocks_differ
     talk = Conversation(clock_skew_ms=2_000)
     a, b = settled(talk)
     other = b.reconnected()
-    talk.ask(other, wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id),)))
+    talk.ask(other, talk.leave_request(b))
     talk.close(other)
     live(talk, [a, b], served_s)
     live(talk, [a], 20)
@@ -167,12 +166,10 @@ def test_T_04_allows_a_leave_that_was_granted_before_the_leader_was_told_the_ros
     """kafka-python's close() does not wait for the JoinGroup under way; the coordinator took the leave up after the generation was complete."""
     a, b = settled(talk)
     leader, follower = talk.ask_join(a), talk.ask_join(b)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    leave = talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    leave = talk.ask(b, talk.leave_request(b))
     talk.joined(follower, generation=4, leader=a, roster=[])
     talk.ask(b, talk.sync_request(b, []))
-    outcome = wire.LeaveGroupResponseMemberResponse(member_id=b.member_id)
-    talk.answer(leave, wire.LeaveGroupResponse(members=(outcome,)))
+    talk.answer(leave, talk.left(b))
     talk.joined(leader, generation=4, leader=a, roster=[a, b])
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced(error=27))
     talk.close(b)
@@ -541,8 +538,7 @@ def test_T_03_allows_an_eviction_by_a_rebalance(talk: Conversation, state: str) 
 
 def test_T_03_fires_on_a_member_that_stayed_after_its_leave_was_refused(talk: Conversation) -> None:
     a, b = settled(talk)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.call(b.reconnected("2"), wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
+    talk.call(b.reconnected("2"), talk.leave_request(b), wire.LeaveGroupResponse(error_code=16))
     evicted(talk, a, b)
     assert "T-03" in talk.settled_rules()
 
@@ -550,18 +546,16 @@ def test_T_03_fires_on_a_member_that_stayed_after_its_leave_was_refused(talk: Co
 def test_T_03_allows_refusals_around_a_leave(talk: Conversation) -> None:
     a, b = settled(talk)
     other = b.reconnected()
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    asked = talk.ask(other, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    asked = talk.ask(other, talk.leave_request(b))
     evicted(talk, a, b)
-    talk.answer(asked, wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=b.member_id),)))
+    talk.answer(asked, talk.left(b))
     assert talk.settled_rules() == []
 
 
 def test_T_03_allows_a_removal_by_an_operator(talk: Conversation) -> None:
     a, b = settled(talk)
     live(talk, [a, b], 2)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.ask(talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.ask(talk.client("admin"), talk.leave_request(b))
     talk.heartbeat(b, 25)
     assert talk.settled_rules() == []
 
@@ -659,9 +653,8 @@ def test_E_24_allows_the_deletion_of_a_classic_group_that_may_be_empty(talk: Con
     if why == "left":
         talk.leave(a)
         talk.leave(b)
-    identities = tuple(wire.LeaveGroupRequestMemberIdentity(member_id=one.member_id) for one in (a, b))
     if why == "leave":
-        talk.ask(talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=identities))
+        talk.ask(talk.client("admin"), talk.leave_request(a, b))
     if why == "joins":
         talk.ask_join(talk.client("c"))
     asked = ask_delete(talk)
@@ -777,8 +770,7 @@ def test_T_04_says_that_a_member_without_an_assignment_had_none(talk: Conversati
 
 def test_T_04_allows_a_leave_that_was_never_answered(talk: Conversation) -> None:
     a, b = settled(talk)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.ask(b, talk.leave_request(b))
     talk.close(b)
     live(talk, [a], 16)
     assert talk.rules() == []

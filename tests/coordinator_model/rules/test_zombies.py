@@ -152,8 +152,7 @@ def test_M_01_fires_on_a_member_that_goes_on_after_its_own_leave(talk: Conversat
 
 def test_M_01_fires_on_a_member_whose_leave_was_refused_by_a_coordinator_that_moved(talk: Conversation) -> None:
     a, b = settled(talk)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.call(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)), wire.LeaveGroupResponse(error_code=16))
+    talk.call(b, talk.leave_request(b), wire.LeaveGroupResponse(error_code=16))
     a, b = a.reconnected("2"), b.reconnected("2")
     talk.round([a], 4)
     beside(talk, a, b, 25)

@@ -311,10 +311,9 @@ def test_who_leaves_while_others_wait_for_it_is_not_said_to_have_been_dropped(ta
     new = joins(talk, talk.client("c"), 10_000)
     again = joins(talk, a, 10_500)
     talk.at(12_000)
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    leave = talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    leave = talk.ask(b, talk.leave_request(b))
     rebalances(talk, [again, new], 2, 12_005)
-    talk.answer(leave, wire.LeaveGroupResponse(members=(wire.LeaveGroupResponseMemberResponse(member_id=b.member_id),)))
+    talk.answer(leave, talk.left(b))
     record = talk.finished()
     assert record["never_came_back"] == []
     assert record["unheld"]["t"]["1"] == 0.015

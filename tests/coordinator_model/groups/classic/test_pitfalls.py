@@ -120,8 +120,7 @@ def test_a_request_behind_a_held_one_may_act_after_its_connection_ended(talk: Co
     again = b.reconnected()
     talk.heartbeat(a, 27)
     asked = [talk.ask_join(a), talk.ask_join(b)]
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.ask(b, talk.leave_request(b))
     talk.close(b)
     with verdicts() as found:
         talk.joined(asked[0], generation=4, leader=a, roster=[a, b])
@@ -138,8 +137,7 @@ def test_a_removal_may_act_after_the_connection_of_who_asked_for_it_ended(talk: 
     a, b = settled(talk)
     live(talk, [a, b], 3)
     admin = talk.client("admin")
-    identity = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.ask(admin, wire.LeaveGroupRequest(group_id="g", members=(identity,)))
+    talk.ask(admin, talk.leave_request(b))
     talk.close(admin)
     talk.heartbeat(b, 25)
     assert talk.settled_rules() == []

@@ -201,7 +201,7 @@ def test_a_leave_that_is_granted_began_the_rebalance_not_one_asked_before(talk: 
     """The broker answers one member's LeaveGroup, and has not yet read another's that crossed the wire before."""
     a, b = pair
     talk.at(10_000)
-    talk.ask(a, wire.LeaveGroupRequest(group_id="g", members=(wire.LeaveGroupRequestMemberIdentity(member_id=a.member_id),)))
+    talk.ask(a, talk.leave_request(a))
     talk.at(10_500)
     talk.leave(b)
     [began] = [event.as_json() for event in talk.events if event.kind == "rebalance_began" and event.at_us > START_US + 9_000_000]
@@ -426,8 +426,7 @@ def test_a_zombie_is_told_once_and_not_with_each_refused_request(talk: Timed, pa
 def test_a_connection_that_closes_behind_an_unanswered_leave_is_no_event(talk: Timed, pair: tuple[Client, Client]) -> None:
     a, b = pair
     talk.at(10_000)
-    named = wire.LeaveGroupRequestMemberIdentity(member_id=b.member_id)
-    talk.ask(b, wire.LeaveGroupRequest(group_id="g", members=(named,)))
+    talk.ask(b, talk.leave_request(b))
     before = len(talk.events)
     talk.close(b)
     assert talk.events[before:] == []

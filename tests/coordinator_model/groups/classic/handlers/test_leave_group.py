@@ -31,11 +31,8 @@ def test_a_member_whose_removal_was_refused_is_still_one(talk: Conversation, err
 def test_of_a_leave_for_two_only_the_one_that_was_granted_counts(talk: Conversation) -> None:
     a, b, c = settled(talk, ("a", "b", "c"))
     live(talk, [a, b, c], 3)
-    entries = tuple(wire.LeaveGroupRequestMemberIdentity(member_id=one.member_id) for one in (b, c))
     outcomes = tuple(
         wire.LeaveGroupResponseMemberResponse(member_id=one.member_id, error_code=error) for one, error in ((b, 82), (c, 0))
     )
-    talk.call(
-        talk.client("admin"), wire.LeaveGroupRequest(group_id="g", members=entries), wire.LeaveGroupResponse(members=outcomes)
-    )
+    talk.call(talk.client("admin"), talk.leave_request(b, c), wire.LeaveGroupResponse(members=outcomes))
     assert members(talk) == [a.member_id, b.member_id]
