@@ -101,6 +101,10 @@ class Conversation:
         self.wait(600)
         self.tick()
 
+    def restore(self) -> None:
+        """The model is stored and restored."""
+        self.model = Coordinator.restore(self.model.snapshot(), settings=self.settings)
+
     def found_when_restored(self, at: Container[int] | None = None) -> list[Finding]:
         """Return what a model finds in the records that is stored and restored before those at these indices; before all if None."""
         model = Coordinator(topic="mirror", partition=0, settings=self.settings)

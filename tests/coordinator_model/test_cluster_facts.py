@@ -6,7 +6,6 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.cluster_facts import TOPICS_KEPT, ClusterFacts, older_release_shown, release_shown
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.releases import first_release
 from coordinator_model.wire.record import Kind, topics
 from tests.coordinator_model.conversation import Client
@@ -161,7 +160,7 @@ def test_a_name_that_comes_later_is_used_from_then_on(talk: Epochs) -> None:
 def test_a_snapshot_keeps_releases_and_names(talk: Epochs) -> None:
     greets(talk, talk.member("a"), "4.3")
     names(talk, foo="orders", bar="payments")
-    talk.model = Coordinator.restore(talk.model.snapshot())
+    talk.restore()
     two_topics(talk)
     assert "give up payments-0 and orders-1 at" in given_up(talk)
     group, _ = talk.model.groups.opened(("c1", "g"))

@@ -253,7 +253,7 @@ def test_V_02_is_one_finding_for_all_frames_that_a_snap_length_has_cut(talk: Con
         talk._feed(Kind.REQUEST, asked, beat[:26], cut_bytes=len(beat) - 26, group=group)
         if restores:
             talk.model.drain_dead_letters()
-            talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+            talk.restore()
     talk.findings += talk.model.conclude()
     finding = talk.the("V-02")
     assert (finding.group, finding.count, finding.blame) == ("", 3, Blame.CAPTURE)
@@ -372,7 +372,7 @@ def test_a_group_on_whose_timers_the_model_raises_is_learned_anew_and_looked_at_
     assert talk.model.record_counts["tick"] == 1
     assert talk.model.drain_dead_letters() == []
     assert talk.group_json()["learning"] == "the model stumbled over it"
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     talk.round([a, b], 4)
     assert "ZeroDivisionError" in talk.the("V-02").summary
     assert "test_coordinator" in talk.the("V-02").summary, "it says where"
@@ -791,7 +791,7 @@ def test_a_mirror_with_more_partitions_is_a_finding_and_its_groups_are_learned_a
     assert talk.model.on_partition_count(4) == [], "nobody had counted before"
     assert talk.model.on_partition_count(4) == []
     talk.model.changed_groups()
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     (opened,) = talk.model.on_partition_count(5)
     assert (opened.rule, opened.status, opened.group) == ("V-06", Status.OPEN, "")
     assert "has 5 partitions, where it had 4: 1 group seen in partition 0 may" in opened.summary

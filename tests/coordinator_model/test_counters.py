@@ -9,7 +9,6 @@ import pytest
 from msgspec.msgpack import decode, encode
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.counters import BUCKETS_S, Counters
 from coordinator_model.wire.record import Kind, TickFacts
 from tests.coordinator_model.classic import complete, live, settled, static_group
@@ -295,7 +294,7 @@ def test_counts_go_on_after_a_restart(talk: Conversation) -> None:
     talk.gap()
     talk.raw(a, b"\xff")
     before, told, content = deepcopy(talk.model.counters), talk.model.figures(), talk.group_json()
-    talk.model = Coordinator.restore(talk.model.snapshot())
+    talk.restore()
     assert talk.model.counters == before
     assert json.dumps(talk.model.figures()) == json.dumps(told)
     for name in ("rebalances", "errors", "joins", "syncs"):

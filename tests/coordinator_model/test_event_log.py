@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.event_log import READ, EventLog
 from coordinator_model.events import GroupEvent, MemberEvent, SightLost, event_of
 from coordinator_model.wording import iso_utc
@@ -150,7 +149,7 @@ def test_a_hot_loop_of_one_client_is_a_handful_of_events(talk: Conversation, *, 
         talk.heartbeat(a)
         if restarts:
             found += talk.model.drain_events()
-            talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+            talk.restore()
     talk.model.conclude()
     found += talk.model.drain_events()
     assert {event.kind for event in found} == {"member_joined", "member_synced", "member_served"}

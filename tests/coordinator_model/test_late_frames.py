@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.coordinator import Coordinator
 from tests.coordinator_model.classic import left_behind, live, replace, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epoch_groups import commits_in_transaction
@@ -337,11 +336,11 @@ def test_a_verdict_falls_that_a_late_frame_of_the_same_member_explains(
     talk = group()
     explaining = begin(talk)
     if stored:
-        talk.model = Coordinator.restore(talk.model.snapshot())
+        talk.restore()
     with captured_before(talk):
         explaining()
     if stored:
-        talk.model = Coordinator.restore(talk.model.snapshot())
+        talk.restore()
     talk.settle()
     talk.wait(2_000)
     assert talk.rules() == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
 from tests.coordinator_model.classic import complete, completing_rebalance
@@ -144,7 +143,7 @@ def test_what_was_blind_is_known_after_a_restart(talk: Conversation) -> None:
     talk.ask(clients[0], wire.HeartbeatRequest(group_id="g", generation_id=3, member_id=clients[0].member_id))
     blind(talk, 8.5)
     talk.tick()
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     talk.wait(3_000)
     assert talk.rules() == []
 

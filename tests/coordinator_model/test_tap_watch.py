@@ -174,7 +174,7 @@ def test_nothing_is_said_of_clients_while_their_tap_is_silent_and_the_group_is_l
     talk.ticking = {"two": B}
     talk.wait(seconds * 1_000)
     assert set(talk.rules()) == said
-    talk.model = Coordinator.restore(talk.model.snapshot())
+    talk.restore()
     talk.wait(2_000)
     talk.ticking = {"one again": A, "two": B}
     talk.wait(120_000)

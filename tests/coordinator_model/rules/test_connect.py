@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.classic import complete, live
 from tests.coordinator_model.conversation import Client, Conversation
@@ -158,7 +157,7 @@ def test_R_27_is_resolved_when_the_worker_joins_no_more(talk: Conversation) -> N
 def test_R_27_goes_on_after_a_restart_of_the_monitor(talk: Conversation) -> None:
     a, b = pair(talk)
     go_round(a, b, 8)
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     go_round(a, b, 10)
     talk.settle()
     assert talk.the("R-27").observed.startswith("17 JoinGroups since ")

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.coordinator_changes import CONNECTIONS_KEPT, TENURES_KEPT
 from coordinator_model.wire.record import Kind
@@ -696,7 +695,7 @@ def test_C_08_is_one_finding_for_a_generation_that_cannot_be_stored(talk: Conver
         for one in reversed(syncs):
             talk.answer(one, talk.synced(-1))
             if restores:
-                talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+                talk.restore()
     finding = talk.the("C-08")
     size = 2 * len(subscription("t", user_data=b"u" * bytes_each))
     assert (finding.member_id, finding.generation, finding.count, finding.severity) == (None, 5, 2, Severity.ERROR)
@@ -1277,7 +1276,7 @@ def test_C_14_notes_that_a_broker_is_gone_where_each_of_its_groups_has_one_membe
         talk.close(client)
         talk.wait(500)
     if restored:
-        talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+        talk.restore()
     talk.wait(30_000)
     assert talk.rules() == ["C-14"]
     told = {finding.group: finding for finding in talk.findings}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epochs import TOPICS, Epochs, foo
@@ -41,7 +40,7 @@ def test_M_13_fires_at_the_third_return_of_a_member_with_epochs(talk: Epochs, *,
     lives(talk, stays, 3)
     assert talk.rules() == []
     if cut:
-        talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+        talk.restore()
     lives(talk, stays, 10)
     finding = talk.the("M-13")
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.WARNING, Certainty.HEURISTIC, Blame.CLIENT)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epoch_groups import alone, commits_in_transaction, lives_on, over, pair
@@ -196,7 +195,7 @@ def test_O_05_allows_one_commit_that_may_have_been_under_way_and_the_owners(talk
 def test_O_05_fires_alike_from_a_restored_model(talk: Epochs) -> None:
     a, _ = handed_over(talk)
     talk.commits(a, number=2, version=10)
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     talk.commits(a, number=2, version=10)
     assert talk.settled_rules() == ["O-05"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import Asked, Client
@@ -92,7 +91,7 @@ def two_brokers(talk: Epochs, rounds: int, *, denies: bool) -> None:
 def test_C_05_fires_when_two_brokers_serve_members_with_epochs_in_turns(talk: Epochs, *, cut: bool) -> None:
     two_brokers(talk, 2, denies=False)
     if cut:
-        talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+        talk.restore()
     for client in (talk.member("c", broker="1"),):
         talk.joins(client, 3, {})
     two_brokers(talk, 6, denies=False)
@@ -188,7 +187,7 @@ def lost(talk: Epochs) -> list[Client]:
 def test_C_14_warns_once_of_a_group_with_epochs_that_lost_its_coordinator(talk: Epochs, *, restored: bool) -> None:
     clients = lost(talk)
     if restored:
-        talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+        talk.restore()
     searching(talk, clients, 40)
     assert talk.rules() == ["C-14"]
     finding = talk.the("C-14")

@@ -341,7 +341,7 @@ def test_E_20_leaves_a_coordinator_alone_that_has_not_answered_a_heartbeat_yet(t
 
 def test_a_snapshot_keeps_since_when_partitions_are_assigned_and_can_be_taken_after_their_member_left(talk: Epochs) -> None:
     a = grows(talk)
-    talk.model = Coordinator.restore(talk.model.snapshot())
+    talk.restore()
     talk.commits(a, epoch=9, number=2)
     assert talk.settled_rules() == ["E-20"]
     talk.leaves(a)
@@ -541,7 +541,7 @@ def stale_read(talk: Epochs, error: int = 113) -> Client:
 @pytest.mark.parametrize("error", [25, 113])
 def test_O_10_fires_in_a_consumer_group_and_after_a_restore(talk: Epochs, error: int) -> None:
     a = stale_read(talk, error)
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     talk.commit_offsets(a, {0: 8, 1: 5_000}, group_instance_id=None)
     talk.settle()
     finding = talk.the("O-10")

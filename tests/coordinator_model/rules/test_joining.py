@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client, Conversation
@@ -286,7 +285,7 @@ def test_M_14_fires_for_members_of_share_and_streams_groups(*, cut: bool) -> Non
         streams.refused_entry(d, 81)
         streams.told_for([c], 5)
         if cut:
-            streams.model = Coordinator.restore(streams.model.snapshot(), settings=streams.settings)
+            streams.restore()
     assert "group.streams.max.size" in streams.the("M-14").summary
     assert "refused it 3 times since" in streams.the("M-14").summary
 
@@ -308,7 +307,7 @@ def test_M_14_fires_on_a_classic_client_without_the_right(talk: Conversation, *,
         talk.heartbeat(b)
         talk.wait(2_000)
         if cut:
-            talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+            talk.restore()
     finding = talk.the("M-14")
     assert (finding.severity, finding.blame, finding.client_id) == (Severity.WARNING, Blame.CONFIG, "c")
     assert finding.action.startswith("Grant READ on this group")

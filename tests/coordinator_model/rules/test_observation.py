@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame
 from tests.coordinator_model.classic import complete
 from tests.coordinator_model.conversation import Client, Conversation
@@ -187,6 +186,6 @@ def test_V_10_is_silent_where_a_member_with_an_epoch_may_have_come_unseen() -> N
 def test_V_10_of_a_member_with_an_epoch_survives_a_restart_of_the_monitor() -> None:
     talk, clients = two_members()
     describe(talk, SNEAKS)
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     beat(talk, clients, 15)
     assert talk.rules() == ["V-10"]

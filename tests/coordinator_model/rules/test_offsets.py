@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.trackers.offsets import HOLDINGS_KEPT, KEPT
 from coordinator_model.groups.committed_offsets import POSITIONS_KEPT
@@ -1378,7 +1377,7 @@ def test_O_10_is_over_when_it_has_not_recurred_for_a_while(talk: Conversation) -
 def test_O_10_fires_alike_from_a_restored_model(talk: Conversation) -> None:
     a, b = refused_read(talk)
     under_way = talk.ask(a, talk.fetch_request(a, (1,)))
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     talk.answer(under_way, talk.fetched({1: -1}, {1: 88}))
     talk.commit_offsets(b, {0: 91_000})
     talk.commit_offsets(a, {1: 5})

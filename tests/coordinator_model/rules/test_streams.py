@@ -250,7 +250,7 @@ def told_to_stop(talk: Streams) -> Client:
 
 def test_R_23_fires_when_a_member_goes_on_although_it_was_told_to_stop(talk: Streams) -> None:
     other = told_to_stop(talk)
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     talk.told_for([other], 80, (4, ""))
     finding = talk.the("R-23")
     assert (finding.severity, finding.blame, finding.member_id) == (Severity.WARNING, Blame.CLIENT, "b-id")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from coordinator_model.finding import Blame, Certainty
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.conversation import Client, Conversation
@@ -66,7 +65,7 @@ def test_a_member_that_only_one_side_knows_is_a_finding_of_the_monitors_own(talk
 def test_a_description_from_before_a_restart_is_held_against_what_comes_after_it(talk: Conversation) -> None:
     members = settled(talk)
     described(talk, members, description(members[:2]))
-    talk.model = Coordinator.restore(talk.model.snapshot())
+    talk.restore()
     described(talk, members, description(members))
     assert f"{members[2].member_id} is no member to the broker" in talk.the("V-08").summary
 

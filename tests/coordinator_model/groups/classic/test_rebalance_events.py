@@ -661,7 +661,7 @@ def test_who_is_waited_for_survives_a_snapshot_in_the_middle(talk: Timed, pair: 
     c = talk.has_id("c")
     joins = [talk.asks_to_join(c, 10_010), talk.asks_to_join(a, 11_100)]
     talk.stalls(b, 12_000, 20_000)
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     talk.stalls(b, 20_000, 35_000)
     joins.append(talk.asks_to_join(b, 35_010))
     talk.completes(joins, 2, 35_030)

@@ -403,7 +403,7 @@ def test_who_did_not_give_up_was_waited_for_until_it_was_fenced(talk: Timed) -> 
     talk.join(b, 2_000, 3)
     talk.beat(a, 3_000, 2, foo(0))
     talk.steady((a, b), 8_000, 30_000)
-    talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+    talk.restore()
     talk.steady((a, b), 30_000, 63_000)
     talk.at(64_000)
     talk.refused(a, 25)

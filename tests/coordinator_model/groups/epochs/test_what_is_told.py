@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.coordinator import Coordinator
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epoch_groups import alone, joined_pair
@@ -281,7 +280,7 @@ def test_a_join_group_whose_answer_shows_the_conversion_is_told_once(talk: Epoch
     asked = talk.ask_join(client)
     joined = told(talk, "member_joined")
     if restored:
-        talk.model = Coordinator.restore(talk.model.snapshot(), settings=talk.settings)
+        talk.restore()
     reply = {"protocol_type": "consumer", "protocol_name": "range", "leader": "", "member_id": client.member_id}
     talk.answer(asked, wire.JoinGroupResponse(error_code=0, generation_id=5, **reply))
     joined += told(talk, "member_joined")
