@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from coordinator_model import wire
-from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation, assignment
+from tests.coordinator_model.conversation import ASSIGNED, SUBSCRIBED, Asked, Client, Conversation, assignment, subscription
 
 Offers = Mapping[Client, bytes]
 
@@ -95,6 +96,19 @@ def share_out(talk: Conversation, clients: Sequence[Client], given: Mapping[Clie
     waiting += [fetch(talk, client, protocol_name=protocol) for client in clients[1:]]
     for asked in waiting:
         deliver(talk, asked, given.get(asked.client, b""), protocol=protocol)
+
+
+def rebalance(
+    talk: Conversation,
+    generation: int,
+    topics: Mapping[Client, Sequence[str]],
+    assignor: str = "range",
+    plan: Mapping[Client, bytes] = MappingProxyType({}),
+) -> None:
+    """A rebalance of members that subscribe so; the first one leads, and assigns so."""
+    clients = list(topics)
+    join(talk, clients, generation, offers={one: subscription(*topics[one]) for one in clients}, protocol=assignor)
+    share_out(talk, clients, {one: plan.get(one, ASSIGNED) for one in clients}, assignor)
 
 
 def parts(*numbers: int, topic: str = "t") -> bytes:

@@ -52,3 +52,26 @@ def restarts(talk: Conversation, clients: list[Client], generation: int, names: 
         clients.append(new)
         live(talk, clients, 3)
     return generation
+
+
+def ghost(talk: Conversation, a: Client, b: Client, generation: int = 4) -> None:
+    """A client hangs up while its join is parked; the next generation has it as a member."""
+    talk.ask_join(b)
+    talk.wait(500)
+    talk.close(b)
+    asked = talk.ask_join(a)
+    talk.joined(asked, generation=generation, leader=a, roster=[a, b])
+    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+
+
+def joins_without_sync(talk: Conversation, a: Client, b: Client, times: int, *, reconnect: bool = False) -> Client:
+    """Rebalances in which b joins and never asks for its assignment."""
+    for generation in range(4, 4 + times):
+        asked = [talk.ask_join(a), talk.ask_join(b)]
+        complete(talk, asked, generation, a, [a, b])
+        talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
+        talk.wait(300)
+        if reconnect:
+            talk.close(b)
+            b = b.reconnected()
+    return b

@@ -15,7 +15,7 @@ from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation, assignment
 from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo
-from tests.coordinator_model.rules.test_subscriptions import joins
+from tests.coordinator_model.rules.generations import rebalance
 from tests.coordinator_model.streams import Shares
 
 NOT_AUTHORIZED = 30
@@ -31,7 +31,7 @@ def looks(talk: Conversation, client: Client, times: int, every_ms: int = 1_000,
 
 def consuming(talk: Conversation, *names: str) -> list[Client]:
     members = [talk.client(name) for name in names]
-    joins(talk, 3, dict.fromkeys(members, ("t",)), plan={one: assignment(t=(number,)) for number, one in enumerate(members)})
+    rebalance(talk, 3, dict.fromkeys(members, ("t",)), plan={one: assignment(t=(number,)) for number, one in enumerate(members)})
     return members
 
 
@@ -438,14 +438,14 @@ def test_A_15_ignores_a_pattern_that_matches_or_of_which_another_member_has_part
 def test_A_15_warns_of_topics_that_do_not_exist(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.topics(ordres=0)
-    joins(talk, 3, {a: ("ordres",), b: ("ordres",)}, plan={a: NOTHING, b: NOTHING})
+    rebalance(talk, 3, {a: ("ordres",), b: ("ordres",)}, plan={a: NOTHING, b: NOTHING})
     live(talk, [a, b], 15)
     assert talk.rules() == []
     live(talk, [a, b], 10)
     finding = talk.the("A-15")
     assert finding.severity is Severity.WARNING
     assert "it subscribes to ordres, and there is no such topic" in finding.summary
-    joins(talk, 4, {a: ("orders",), b: ("orders",)}, plan={a: assignment(orders=(0,)), b: assignment(orders=(1,))})
+    rebalance(talk, 4, {a: ("orders",), b: ("orders",)}, plan={a: assignment(orders=(0,)), b: assignment(orders=(1,))})
     talk.settle()
     assert talk.the("A-15").status is Status.RESOLVED
 
@@ -453,7 +453,7 @@ def test_A_15_warns_of_topics_that_do_not_exist(talk: Conversation) -> None:
 def test_A_15_warns_of_a_member_that_has_no_right_to_its_topic(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.topics(orders=3)
-    joins(talk, 3, {a: ("orders",), b: ("orders",)}, plan={a: NOTHING, b: NOTHING})
+    rebalance(talk, 3, {a: ("orders",), b: ("orders",)}, plan={a: NOTHING, b: NOTHING})
     live(talk, [a, b], 60)
     assert talk.rules() == []
     asks_in_vain(talk, a, "orders", NO_RIGHT)
@@ -462,7 +462,7 @@ def test_A_15_warns_of_a_member_that_has_no_right_to_its_topic(talk: Conversatio
     assert (finding.severity, finding.client_id) == (Severity.WARNING, "a")
     assert "it subscribes to orders, and has no right to it: Metadata was answered TOPIC_AUTHORIZATION_FAILED." in finding.summary
     assert finding.action.startswith("Grant the client's principal")
-    joins(talk, 4, {a: ("orders",), b: ("orders",)}, plan={a: assignment(orders=(0,)), b: assignment(orders=(1, 2))})
+    rebalance(talk, 4, {a: ("orders",), b: ("orders",)}, plan={a: assignment(orders=(0,)), b: assignment(orders=(1, 2))})
     talk.settle()
     assert talk.the("A-15").status is Status.RESOLVED
 
@@ -470,7 +470,7 @@ def test_A_15_warns_of_a_member_that_has_no_right_to_its_topic(talk: Conversatio
 def test_A_15_warns_of_a_subscription_that_names_no_topic(talk: Conversation) -> None:
     """Java and kafka-python join so by a pattern that matches none."""
     a, b = talk.client("a"), talk.client("b")
-    joins(talk, 3, {a: (), b: ("t",)}, plan={a: NOTHING, b: assignment(t=(0,))})
+    rebalance(talk, 3, {a: (), b: ("t",)}, plan={a: NOTHING, b: assignment(t=(0,))})
     live(talk, [a, b], 15)
     assert talk.rules() == []
     live(talk, [a, b], 10)
@@ -478,7 +478,7 @@ def test_A_15_warns_of_a_subscription_that_names_no_topic(talk: Conversation) ->
     assert (finding.severity, finding.client_id) == (Severity.WARNING, "a")
     assert "its subscription names no topic, as that of a pattern which matches none." in finding.summary
     assert finding.action.startswith("Mend the pattern")
-    joins(talk, 4, {a: ("t",), b: ("t",)}, plan={a: assignment(t=(0,)), b: assignment(t=(1,))})
+    rebalance(talk, 4, {a: ("t",), b: ("t",)}, plan={a: assignment(t=(0,)), b: assignment(t=(1,))})
     talk.settle()
     assert talk.the("A-15").status is Status.RESOLVED
 
@@ -486,7 +486,7 @@ def test_A_15_warns_of_a_subscription_that_names_no_topic(talk: Conversation) ->
 def test_A_15_notes_spare_members(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.topics(t=1)
-    joins(talk, 3, {a: ("t",), b: ("t",)}, plan={a: assignment(t=(0,)), b: NOTHING})
+    rebalance(talk, 3, {a: ("t",), b: ("t",)}, plan={a: assignment(t=(0,)), b: NOTHING})
     live(talk, [a, b], 25)
     finding = talk.the("A-15")
     assert (finding.severity, finding.client_id) == (Severity.INFO, "b")
@@ -497,7 +497,7 @@ def test_A_15_notes_spare_members(talk: Conversation) -> None:
 
 def test_A_15_says_nothing_of_some_members_where_no_answer_shows_why(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
-    joins(talk, 3, {a: ("t",), b: ("t",)}, plan={a: assignment(t=(0,)), b: NOTHING})
+    rebalance(talk, 3, {a: ("t",), b: ("t",)}, plan={a: assignment(t=(0,)), b: NOTHING})
     live(talk, [a, b], 90)
     assert talk.rules() == []
 

@@ -9,9 +9,9 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, live, settled
+from tests.coordinator_model.classic import ask_heartbeat, complete, live, settled
 from tests.coordinator_model.conversation import Asked, Client, Conversation
-from tests.coordinator_model.rules.test_standstill import complete, patient, replacement
+from tests.coordinator_model.rules.standstill import patient, replacement
 
 NAMES = {"g": ("a", "b"), "h": ("c",)}
 
@@ -278,7 +278,7 @@ def test_R_18_says_that_the_coordinator_waits_for_the_members_that_it_has_loaded
     ) in finding.summary
     assert finding.action.startswith("Nothing for this time: the wait ends with these sessions.")
     talk.wait(23_000)
-    complete(talk, asked, 4, [one.client for one in asked])
+    complete(talk, asked, 4, asked[0].client, [one.client for one in asked])
     talk.sync_all([one.client for one in asked])
     talk.settle()
     assert talk.the("R-18").status is Status.RESOLVED

@@ -10,7 +10,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.classic import complete, live, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation, subscription
-from tests.coordinator_model.rules.loops import arrives, departs, flaps, restarts, told_to_rejoin
+from tests.coordinator_model.rules.loops import arrives, departs, flaps, joins_without_sync, restarts, told_to_rejoin
 
 # ----------------------------------------------------------------------------------------------------
 
@@ -610,18 +610,6 @@ def test_R_07_does_not_name_a_client_without_an_id(talk: Conversation) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-
-
-def joins_without_sync(talk: Conversation, a: Client, b: Client, times: int, *, reconnect: bool = False) -> Client:
-    for generation in range(4, 4 + times):
-        asked = [talk.ask_join(a), talk.ask_join(b)]
-        complete(talk, asked, generation, a, [a, b])
-        talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
-        talk.wait(300)
-        if reconnect:
-            talk.close(b)
-            b = b.reconnected()
-    return b
 
 
 def test_R_10_fires_on_a_member_that_joins_four_times_without_syncing(talk: Conversation) -> None:

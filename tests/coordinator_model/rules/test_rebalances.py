@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.base import who
 from coordinator_model.rules.join_phase import processed_since
 from tests.coordinator_model.classic import complete, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 from tests.coordinator_model.rules.coordinators import fail_over
+from tests.coordinator_model.rules.loops import ghost
 
 
 def group_of(talk: Conversation):
@@ -287,15 +287,6 @@ def test_R_01_names_the_only_missing_member(talk: Conversation) -> None:
 # ----------------------------------------------------------------------------------------------------
 
 
-def ghost(talk: Conversation, a: Client, b: Client, generation: int = 4) -> None:
-    talk.ask_join(b)
-    talk.wait(500)
-    talk.close(b)
-    asked = talk.ask_join(a)
-    talk.joined(asked, generation=generation, leader=a, roster=[a, b])
-    talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
-
-
 def test_R_05_names_a_member_whose_client_hung_up_while_parked(talk: Conversation) -> None:
     a, b = settled(talk)
     ghost(talk, a, b)
@@ -570,16 +561,11 @@ def test_R_09_resolves_when_the_phase_ends(talk: Conversation) -> None:
 # ----------------------------------------------------------------------------------------------------
 
 
-def looks_for_coordinator(talk: Conversation, client: Client) -> None:
-    reply = wire.FindCoordinatorResponse(error_code=15)
-    talk.call(client, wire.FindCoordinatorRequest(key=talk.group), reply, version=3)
-
-
 def test_R_13_fires_when_members_look_in_vain(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.heartbeat(a, 16)
     for _ in range(28):
-        looks_for_coordinator(talk, a)
+        talk.find_coordinator(a, error=15, version=3)
         talk.refuse_join(talk.ask_join(b), 15)
         talk.wait(1_000)
     finding = talk.the("R-13")
@@ -594,7 +580,7 @@ def test_R_13_is_quiet_when_the_members_are_gone(talk: Conversation) -> None:
     talk.close(b)
     admin = talk.client("admin")
     for _ in range(60):
-        looks_for_coordinator(talk, admin)
+        talk.find_coordinator(admin, error=15, version=3)
         talk.wait(1_000)
     assert talk.rules() == ["C-13"]
 
@@ -605,7 +591,7 @@ def test_R_13_is_quiet_when_they_had_left_before(talk: Conversation) -> None:
     talk.leave(b)
     talk.refuse_join(talk.ask_join(a, member_id=""), 16)
     for _ in range(60):
-        looks_for_coordinator(talk, a)
+        talk.find_coordinator(a, error=15, version=3)
         talk.wait(1_000)
     assert talk.rules() == ["C-13"]
 
@@ -618,11 +604,11 @@ def test_R_13_allows_a_client_that_comes_back_late(talk: Conversation) -> None:
     talk.wait(40_000)
     a, b = a.reconnected(), b.reconnected()
     talk.heartbeat(a, 16)
-    looks_for_coordinator(talk, a)
+    talk.find_coordinator(a, error=15, version=3)
     a = a.reconnected("2")
     parked = talk.ask_join(a)
     for _ in range(15):
-        looks_for_coordinator(talk, b)
+        talk.find_coordinator(b, error=15, version=3)
         talk.wait(1_000)
     talk.joined(parked, generation=4, leader=a, roster=[a])
     assert talk.settled_rules() == []
@@ -632,7 +618,7 @@ def test_R_13_gives_them_their_largest_timeout(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.heartbeat(a, 16)
     for _ in range(22):
-        looks_for_coordinator(talk, a)
+        talk.find_coordinator(a, error=15, version=3)
         talk.wait(1_000)
     talk.round([a, b], 4)
     live(talk, [a, b], 30)
@@ -644,7 +630,7 @@ def test_R_13_is_no_matter_of_a_group_that_carries_on_elsewhere(talk: Conversati
     a, b = fail_over(talk, [a, b])
     talk.heartbeat(b)
     for _ in range(40):
-        looks_for_coordinator(talk, a)
+        talk.find_coordinator(a, error=15, version=3)
         talk.heartbeat(b)
         talk.wait(1_000)
     assert talk.rules() == ["C-13"]
@@ -654,7 +640,7 @@ def test_R_13_resolves_when_somebody_is_let_in(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.heartbeat(a, 16)
     for _ in range(28):
-        looks_for_coordinator(talk, a)
+        talk.find_coordinator(a, error=15, version=3)
         talk.wait(1_000)
     talk.round([a, b], 4)
     talk.wait(2_000)

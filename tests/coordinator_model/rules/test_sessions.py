@@ -20,7 +20,7 @@ from tests.coordinator_model.classic import (
     told_to_rejoin,
 )
 from tests.coordinator_model.conversation import VERSIONS, Asked, Client, Conversation, subscription
-from tests.coordinator_model.rules import test_loops, test_rebalances
+from tests.coordinator_model.rules.loops import flaps, ghost, joins_without_sync
 from tests.coordinator_model.rules.offsets import give
 
 
@@ -703,7 +703,7 @@ def test_T_03_resolves_when_the_group_has_rebalanced(talk: Conversation) -> None
 
 def test_T_04_folds_under_a_ghost(talk: Conversation) -> None:
     a, b = settled(talk)
-    test_rebalances.ghost(talk, a, b)
+    ghost(talk, a, b)
     live(talk, [a], 16)
     assert talk.rules() == ["R-05"]
 
@@ -1103,11 +1103,11 @@ def troubled() -> Conversation:
     talk.heartbeat(b, after_ms=3_500, throttle_ms=0)
     talk.heartbeat(b, throttle_ms=9_000)
     live(talk, [a, b], 6)
-    test_rebalances.ghost(talk, a, b)
+    ghost(talk, a, b)
     live(talk, [a], 4)
     b = b.reconnected()
-    generation = test_loops.flaps(talk, talk.client("bad"), [a, b], 4, times=3)
-    test_loops.joins_without_sync(talk, a, b, 3)
+    generation = flaps(talk, talk.client("bad"), [a, b], 4, times=3)
+    joins_without_sync(talk, a, b, 3)
     talk.round([a, b], generation + 4)
     lost = talk.client("lost")
     talk.hand_out_id(lost)
@@ -1120,7 +1120,7 @@ def troubled() -> Conversation:
     talk.leave(b, reason="consumer poll timeout has expired.")
     talk.heartbeat(a, 16)
     for _ in range(28):
-        test_rebalances.looks_for_coordinator(talk, a)
+        talk.find_coordinator(a, error=15, version=3)
         talk.wait(1_000)
     talk.refuse_join(talk.ask_join(a), 26)
     talk.wait(10_000)

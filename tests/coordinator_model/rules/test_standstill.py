@@ -8,38 +8,9 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.join_phase import RESTART_THE_BROKER
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import live
-from tests.coordinator_model.conversation import Asked, Client, Conversation, subscription
-
-PATIENT = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}
-"""What consumers have by default: no other rule speaks within half a minute."""
-
-
-def patient(talk: Conversation, *names: str, static: bool = False) -> list[Client]:
-    """A settled group with the timeouts that consumers have by default."""
-    clients = [talk.client(name) for name in names]
-    for client in clients:
-        if static:
-            client.instance_id = f"i-{client.name}"
-        else:
-            talk.hand_out_id(client)
-    complete(talk, [talk.ask_join(client, **PATIENT) for client in clients], 3, clients)
-    talk.sync_all(clients)
-    return clients
-
-
-def complete(talk: Conversation, asked: list[Asked], generation: int, roster: list[Client]) -> None:
-    for client in roster:
-        client.member_id = client.member_id or f"{client.instance_id}-{client.connection}"
-    for one in asked:
-        talk.joined(one, generation=generation, leader=roster[0], roster=roster)
-
-
-def replacement(talk: Conversation, name: str) -> Asked:
-    """A new process asks to join."""
-    client = talk.client(name)
-    talk.hand_out_id(client)
-    return talk.ask_join(client, **PATIENT)
+from tests.coordinator_model.classic import complete, live
+from tests.coordinator_model.conversation import Client, Conversation, subscription
+from tests.coordinator_model.rules.standstill import PATIENT, patient, replacement
 
 
 def test_R_18_fires_when_a_group_waits_for_one_that_died_without_leaving(talk: Conversation) -> None:
@@ -86,7 +57,7 @@ def test_R_18_names_a_member_that_heartbeats_and_does_not_rejoin(talk: Conversat
 
 def test_R_18_names_the_leader_that_sends_no_assignment(talk: Conversation) -> None:
     a, b = patient(talk, "a", "b")
-    complete(talk, [talk.ask_join(one, **PATIENT) for one in (a, b)], 4, [a, b])
+    complete(talk, [talk.ask_join(one, **PATIENT) for one in (a, b)], 4, a, [a, b])
     talk.ask(b, talk.sync_request(b, []))
     live(talk, [a], 21)
     finding = talk.the("R-18")
@@ -176,7 +147,7 @@ def test_R_18_counts_from_when_the_members_gave_up_their_partitions_over_several
     for generation in (4, 5, 6, 7):
         asked = [talk.ask_join(one, **PATIENT) for one in (a, b)]
         talk.wait(6_000)
-        complete(talk, asked, generation, [a, b])
+        complete(talk, asked, generation, a, [a, b])
     for one in (a, b):
         talk.ask_join(one, **PATIENT)
     talk.wait(200)
@@ -194,7 +165,7 @@ def test_R_18_is_told_again_after_twice_the_time_and_resolves_when_partitions_ar
         (Status.OPEN, Severity.WARNING, 1, True, False),
         (Status.UPDATE, Severity.ERROR, 2, False, True),
     ]
-    complete(talk, [asked], 4, [a])
+    complete(talk, [asked], 4, a, [a])
     talk.sync_all([a])
     live(talk, [a], 2)
     assert talk.the("R-18").status is Status.RESOLVED
@@ -239,7 +210,7 @@ def test_R_18_is_one_finding_while_clients_give_up_their_joins_and_ask_again(tal
     assert events[0] == (Status.OPEN, 1)
     assert "2 members hold no partitions and wait for member" in talk.the("R-18").summary
     assert Status.RESOLVED not in [status for status, _ in events]
-    complete(talk, asked, 4, [slow, b, c])
+    complete(talk, asked, 4, slow, [slow, b, c])
     talk.sync_all([slow, b, c])
     live(talk, [slow, b, c], 2)
     assert talk.the("R-18").status is Status.RESOLVED
@@ -256,7 +227,7 @@ def test_R_18_that_comes_again_within_a_minute_is_one_finding_with_a_count(talk:
         asked = talk.ask_join(a, **PATIENT)
         talk.wait(25_000)
         b = replaced.client
-        complete(talk, [asked, replaced], generation, [a, b])
+        complete(talk, [asked, replaced], generation, a, [a, b])
         talk.sync_all([a, b])
         live(talk, [a, b], 2)
     live(talk, [a, b], 61)
@@ -274,7 +245,7 @@ def test_R_18_that_comes_again_after_a_minute_is_another_finding(talk: Conversat
         for _ in range(22):
             talk.wait(1_000)
             talk.heartbeat(b, 27)
-        complete(talk, [asked, talk.ask_join(b, **PATIENT)], generation, [a, b])
+        complete(talk, [asked, talk.ask_join(b, **PATIENT)], generation, a, [a, b])
         talk.sync_all([a, b])
         live(talk, [a, b], 65)
     assert len({event.id for event in talk.findings if event.rule == "R-18"}) == 2
@@ -342,7 +313,7 @@ def test_R_18_is_not_about_a_group_that_settles(talk: Conversation) -> None:
     for generation in range(4, 10):
         asked = [talk.ask_join(one, **PATIENT) for one in clients]
         talk.wait(15_000)
-        complete(talk, asked, generation, clients)
+        complete(talk, asked, generation, clients[0], clients)
         talk.sync_all(clients)
         live(talk, clients, 3)
     assert talk.rules() == ["R-07"]

@@ -2,60 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 import pytest
 
-from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
-from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
-
-
-def joins(
-    talk: Conversation,
-    generation: int,
-    topics: dict[Client, tuple[str, ...]],
-    assignor: str = "range",
-    plan: Mapping[Client, bytes] = MappingProxyType({}),
-) -> None:
-    """A rebalance of members that subscribe so; the first one leads, and assigns so."""
-    clients = list(topics)
-    for client in clients:
-        if not client.member_id:
-            talk.hand_out_id(client)
-    offers = {one: (wire.JoinGroupRequestProtocol(name=assignor, metadata=subscription(*topics[one])),) for one in clients}
-    asked = [talk.ask_join(one, protocols=offers[one]) for one in clients]
-    roster = tuple(wire.JoinGroupResponseMember(member_id=one.member_id, metadata=offers[one][0].metadata) for one in clients)
-    for each in asked:
-        each.client.generation = generation
-        reply = wire.JoinGroupResponse(
-            generation_id=generation,
-            protocol_type="consumer",
-            protocol_name=assignor,
-            leader=clients[0].member_id,
-            member_id=each.client.member_id,
-            members=roster if each.client is clients[0] else (),
-        )
-        talk.answer(each, reply)
-    given = {one: plan.get(one, ASSIGNED) for one in clients}
-    entries = tuple(wire.SyncGroupRequestAssignment(member_id=one.member_id, assignment=given[one]) for one in clients)
-    for one in clients:
-        request = wire.SyncGroupRequest(
-            group_id=talk.group,
-            generation_id=generation,
-            member_id=one.member_id,
-            protocol_type="consumer",
-            protocol_name=assignor,
-            assignments=entries if one is clients[0] else (),
-        )
-        assigned = wire.SyncGroupResponse(protocol_type="consumer", protocol_name=assignor, assignment=given[one])
-        talk.call(one, request, assigned)
+from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
+from tests.coordinator_model.rules.generations import rebalance
 
 
 def test_A_13_notes_services_that_share_a_group_and_no_topic(talk: Conversation) -> None:
     a, b, c = talk.client("invoices-0"), talk.client("payments-0"), talk.client("payments-1")
-    joins(talk, 3, {a: ("invoices",), b: ("payments",), c: ("payments",)})
+    rebalance(talk, 3, {a: ("invoices",), b: ("payments",), c: ("payments",)})
     talk.settle()
     finding = talk.the("A-13")
     assert (finding.severity, finding.blame, finding.generation) == (Severity.INFO, Blame.CONFIG, 3)
@@ -71,7 +27,7 @@ def test_A_13_notes_services_that_share_a_group_and_no_topic(talk: Conversation)
 
 def test_A_13_is_over_when_it_has_not_recurred_for_an_hour(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
-    joins(talk, 3, {a: ("invoices",), b: ("payments",)})
+    rebalance(talk, 3, {a: ("invoices",), b: ("payments",)})
     for _ in range(1 + 62 * talk.settings.quiet_ms // 5_000):
         for client in (a, b):
             talk.heartbeat(client)
@@ -86,7 +42,7 @@ def test_A_13_is_over_when_it_has_not_recurred_for_an_hour(talk: Conversation) -
 def test_A_13_allows_members_that_have_a_topic_in_common_through_others(
     talk: Conversation, topics: tuple[tuple[str, ...], ...]
 ) -> None:
-    joins(talk, 3, {talk.client(f"c{number}"): each for number, each in enumerate(topics)})
+    rebalance(talk, 3, {talk.client(f"c{number}"): each for number, each in enumerate(topics)})
     assert "A-13" not in talk.settled_rules()
 
 
@@ -111,7 +67,7 @@ def shares(
     """A rebalance of the two, in which the leader assigns what it reads itself, and to the other service so much."""
     leader, other = clients
     topics = {leader: ("invoices",), other: ("payments",)}
-    joins(talk, generation, topics, assignor, {leader: assignment(invoices=(0, 1)), other: payments})
+    rebalance(talk, generation, topics, assignor, {leader: assignment(invoices=(0, 1)), other: payments})
 
 
 def test_A_14_tells_of_a_topic_that_the_leader_does_not_read_itself(talk: Conversation) -> None:
@@ -189,7 +145,7 @@ def test_A_14_is_quiet(talk: Conversation, counts: dict[str, int], given: bytes,
 def test_A_14_says_so_if_the_leader_subscribes_to_the_topic(talk: Conversation) -> None:
     talk.topics(t=4)
     a, b = talk.client("a"), talk.client("b")
-    joins(talk, 3, {a: ("t",), b: ("t",)}, "range", {a: assignment(t=(0,)), b: assignment(t=(1,))})
+    rebalance(talk, 3, {a: ("t",), b: ("t",)}, "range", {a: assignment(t=(0,)), b: assignment(t=(1,))})
     lives(talk, (a, b), 11)
     assert "is subscribed to by 2 members. The leader, member a-" in talk.the("A-14").summary
     assert talk.the("A-14").summary.endswith("is among them.")
