@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from coordinator_model import wire
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
 
-def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
-    """A stable group whose membership is known."""
+def settled(talk: Conversation, names: Iterable[str] = ("a", "b"), generation: int = 3, **fields: Any) -> list[Client]:
+    """A stable group whose membership is known; ``fields`` of its requests to join."""
     clients = [talk.client(name) for name in names]
-    talk.round(clients, generation)
+    talk.round(clients, generation, **fields)
     return clients
 
 
-def completing_rebalance(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
+def completing_rebalance(talk: Conversation, names: Iterable[str] = ("a", "b"), generation: int = 3, **fields: Any) -> list[Client]:
     """A join phase that has just ended; nobody has asked for an assignment yet."""
     clients = [talk.client(name) for name in names]
-    talk.join_all(clients, generation)
+    talk.join_all(clients, generation, **fields)
     return clients
 
 

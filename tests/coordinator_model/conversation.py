@@ -252,12 +252,12 @@ class Conversation:
         client.member_id = member_id or f"{client.name}-{client.connection}-{self.offset}"
         self.refuse_join(asked, 79, client.member_id)
 
-    def join_all(self, clients: list[Client], generation: int, *, leader: Client | None = None) -> None:
-        """One lawful join phase of these members; new ones take both steps."""
+    def join_all(self, clients: list[Client], generation: int, *, leader: Client | None = None, **fields: Any) -> None:
+        """One lawful join phase of these members, whose requests say so; new ones take both steps."""
         for client in clients:
             if not client.member_id and client.instance_id is None:
                 self.hand_out_id(client)
-        asked = [self.ask_join(client) for client in clients]
+        asked = [self.ask_join(client, **fields) for client in clients]
         for client in clients:
             client.member_id = client.member_id or f"{client.instance_id}-{client.connection}"
         for one in asked:
@@ -288,9 +288,9 @@ class Conversation:
             error_code=0, protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=ASSIGNED
         )
 
-    def round(self, clients: list[Client], generation: int, *, leader: Client | None = None) -> None:
+    def round(self, clients: list[Client], generation: int, *, leader: Client | None = None, **fields: Any) -> None:
         """Join and sync, lawfully."""
-        self.join_all(clients, generation, leader=leader)
+        self.join_all(clients, generation, leader=leader, **fields)
         self.sync_all(clients, leader=leader)
 
     def heartbeat(

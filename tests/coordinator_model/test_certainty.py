@@ -20,7 +20,7 @@ from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.settings import Settings
 from coordinator_model.wire.record import MirrorRecord
 from tests.coordinator_model.classic import complete, completing_rebalance, live, settled, static_group
-from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.tests_of_rules import functions_of_rules
 from tests.golden import transcript
 
@@ -151,11 +151,7 @@ def test_no_rule_reads_the_estimated_state() -> None:
 @pytest.mark.parametrize("silent", [0, 1])
 def test_R_02_and_R_03_are_heuristic_while_no_frame_shows_that_the_generation_lasts(talk: Conversation, silent: int) -> None:
     """Nobody is heard of after the join phase: another one may have begun unseen."""
-    pair: list[Client] = [talk.client("a"), talk.client("b")]
-    for client in pair:
-        talk.hand_out_id(client)
-    asked = [talk.ask_join(one, session_timeout_ms=60_000) for one in pair]
-    complete(talk, asked, 3, pair[0], pair)
+    pair = completing_rebalance(talk, session_timeout_ms=60_000)
     if silent:
         talk.call(pair[0], talk.sync_request(pair[0], pair), talk.synced())
     talk.wait(12_000)

@@ -7,20 +7,10 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live
-from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled
+from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.epoch_groups import joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
-
-
-def settled_for_long(talk: Conversation) -> list[Client]:
-    clients = [talk.client("a"), talk.client("b")]
-    for client in clients:
-        talk.hand_out_id(client)
-    asked = [talk.ask_join(one, session_timeout_ms=60_000) for one in clients]
-    complete(talk, asked, 3, clients[0], clients)
-    talk.sync_all(clients)
-    return clients
 
 
 @pytest.mark.parametrize("held", ["unanswered", "throttled"])
@@ -40,7 +30,7 @@ def test_R_02_and_R_03_blame_no_member_that_its_broker_keeps_waiting(talk: Conve
     ("held", "said"), [("unanswered", "has not answered a Heartbeat since"), ("throttled", "throttles clients")]
 )
 def test_R_01_and_R_18_blame_the_broker_that_keeps_the_missing_member_waiting(talk: Conversation, held: str, said: str) -> None:
-    a, b = settled_for_long(talk)
+    a, b = settled(talk, session_timeout_ms=60_000)
     if held == "unanswered":
         ask_heartbeat(talk, b)
     else:
@@ -55,7 +45,7 @@ def test_R_01_and_R_18_blame_the_broker_that_keeps_the_missing_member_waiting(ta
 
 
 def test_R_18_names_the_member_again_that_is_answered(talk: Conversation) -> None:
-    a, b = settled_for_long(talk)
+    a, b = settled(talk, session_timeout_ms=60_000)
     asked = ask_heartbeat(talk, b)
     talk.ask_join(a, session_timeout_ms=60_000)
     talk.wait(5_000)
@@ -79,7 +69,7 @@ def test_R_14_blames_no_member_that_its_broker_keeps_waiting(talk: Epochs, held:
 
 def test_R_03_says_that_an_answer_may_be_lost_where_nothing_came_since(talk: Conversation) -> None:
     """A load balancer had forgotten the connection while the JoinGroup waited."""
-    a, b = settled_for_long(talk)
+    a, b = settled(talk, session_timeout_ms=60_000)
     c = talk.client("c")
     talk.hand_out_id(c)
     asked_us = talk.now_us

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model.finding import Blame, Certainty, Finding, Severity, Status
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import complete, live
+from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.loops import arrives, departs
@@ -327,9 +327,7 @@ def test_T_13_does_not_wait_for_the_session_of_a_member_whose_connection_ended(t
     a, b = clients = [talk.client(name) for name in "ab"]
     for client in clients:
         talk.open(client)
-        talk.hand_out_id(client)
-    complete(talk, [talk.ask_join(one, session_timeout_ms=45_000) for one in clients], 3, a, clients)
-    talk.sync_all(clients)
+    talk.round(clients, 3, session_timeout_ms=45_000)
     live(talk, clients, 70)
     talk.close(b)
     live(talk, [a], 28)

@@ -21,11 +21,7 @@ def group_of(talk: Conversation):
 
 
 def test_R_01_warns_at_half_time_and_names_the_missing(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.hand_out_id(a)
-    talk.hand_out_id(b)
-    complete(talk, (talk.ask_join(a, session_timeout_ms=60_000), talk.ask_join(b, session_timeout_ms=60_000)), 3, a, [a, b])
-    talk.sync_all([a, b])
+    a, b = settled(talk, session_timeout_ms=60_000)
     talk.ask_join(a)
     talk.wait(15_000)
     finding = talk.the("R-01")
@@ -75,13 +71,7 @@ def test_R_01_does_not_wait_for_a_join_on_a_closed_connection(talk: Conversation
 
 
 def test_R_01_takes_an_unbounded_timeout_as_ten_minutes_and_only_warns(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.hand_out_id(a)
-    talk.hand_out_id(b)
-    for client in (a, b):
-        asked = talk.ask_join(client, rebalance_timeout_ms=2**31 - 1)
-        talk.joined(asked, generation=3, leader=a, roster=[a, b])
-    talk.sync_all([a, b])
+    a, _ = settled(talk, rebalance_timeout_ms=2**31 - 1)
     talk.ask_join(a, rebalance_timeout_ms=2**31 - 1)
     talk.wait(590_000)
     assert "R-01" not in talk.rules()
@@ -163,18 +153,8 @@ def test_R_08_resolves_when_the_member_rejoins(talk: Conversation) -> None:
 # ---------------------------------------------------------------------------------------------------- R-01
 
 
-def patient(talk: Conversation, names: str) -> list[Client]:
-    """A stable group whose sessions outlast its rebalances."""
-    clients = [talk.client(name) for name in names]
-    for client in clients:
-        talk.hand_out_id(client)
-    complete(talk, [talk.ask_join(one, session_timeout_ms=60_000) for one in clients], 3, clients[0], clients)
-    talk.sync_all(clients)
-    return clients
-
-
 def test_R_01_blames_the_broker_once_the_phase_is_overdue(talk: Conversation) -> None:
-    a, b = patient(talk, "ab")
+    a, b = settled(talk, session_timeout_ms=60_000)
     talk.ask_join(a)
     talk.wait(15_000)
     assert talk.the("R-01").blame is Blame.CLIENT
@@ -270,7 +250,7 @@ def test_R_01_names_ids_that_nobody_used_when_they_are_not_what_blocks(talk: Con
 
 
 def test_R_01_lists_five_missing_members_and_counts_the_rest(talk: Conversation) -> None:
-    clients = patient(talk, "abcdefgh")
+    clients = settled(talk, "abcdefgh", session_timeout_ms=60_000)
     talk.ask_join(clients[0])
     talk.wait(15_000)
     assert "and 2 more" in talk.the("R-01").summary
@@ -278,7 +258,7 @@ def test_R_01_lists_five_missing_members_and_counts_the_rest(talk: Conversation)
 
 
 def test_R_01_names_the_only_missing_member(talk: Conversation) -> None:
-    clients = patient(talk, "ab")
+    clients = settled(talk, session_timeout_ms=60_000)
     talk.ask_join(clients[0])
     talk.wait(15_000)
     assert talk.the("R-01").member_id == clients[1].member_id

@@ -7,7 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Severity, Status
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled, told_to_rejoin
+from tests.coordinator_model.classic import ask_heartbeat, completing_rebalance, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Conversation
 
 
@@ -110,11 +110,7 @@ def test_R_04_owes_nothing_to_closed_connections(talk: Conversation) -> None:
 
 @pytest.mark.parametrize(("rule", "silent"), [("R-02", 0), ("R-03", 1)])
 def test_R_02_and_R_03_have_no_error_where_the_timeout_bounds_nothing(talk: Conversation, rule: str, silent: int) -> None:
-    pair = [talk.client("a"), talk.client("b")]
-    for client in pair:
-        talk.hand_out_id(client)
-    asked = [talk.ask_join(one, rebalance_timeout_ms=2**31 - 1) for one in pair]
-    complete(talk, asked, 3, pair[0], pair)
+    pair = completing_rebalance(talk, rebalance_timeout_ms=2**31 - 1)
     other = pair[1 - silent]
     talk.ask(other, talk.sync_request(other, pair if silent else []))
     live(talk, [pair[silent]], 700)
@@ -123,11 +119,7 @@ def test_R_02_and_R_03_have_no_error_where_the_timeout_bounds_nothing(talk: Conv
 
 
 def test_R_02_is_no_matter_of_a_leader_that_hung_up_after_a_heartbeat(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    for client in (a, b):
-        talk.hand_out_id(client)
-    asked = [talk.ask_join(one, session_timeout_ms=60_000) for one in (a, b)]
-    complete(talk, asked, 3, a, [a, b])
+    a, b = completing_rebalance(talk, session_timeout_ms=60_000)
     talk.wait(1_000)
     talk.heartbeat(a)
     talk.close(a)

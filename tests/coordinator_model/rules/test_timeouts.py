@@ -189,12 +189,7 @@ def drops(talk: Conversation, clients: list[Client], times: int, *, timeout_ms: 
 
 
 def three(talk: Conversation, timeout_ms: int = 2_000) -> list[Client]:
-    clients = [talk.client(name) for name in ("a", "b", "c")]
-    for client in clients:
-        talk.hand_out_id(client)
-    asked = [talk.ask_join(client, rebalance_timeout_ms=timeout_ms) for client in clients]
-    complete(talk, asked, 3, clients[0], clients)
-    talk.sync_all(clients)
+    clients = settled(talk, "abc", rebalance_timeout_ms=timeout_ms)
     for client in clients:
         talk.heartbeat(client)
     return clients

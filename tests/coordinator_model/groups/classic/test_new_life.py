@@ -8,9 +8,9 @@ import pytest
 
 from coordinator_model import wire
 from tests.coordinator_model.classic import complete, completing_rebalance
-from tests.coordinator_model.conversation import Client, Conversation, assignment
+from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.restored import difference
-from tests.coordinator_model.rules.offsets import give
+from tests.coordinator_model.rules.offsets import assign, give
 
 
 def ended(talk: Conversation, how: str, generation: int) -> None:
@@ -43,14 +43,7 @@ def begun(talk: Conversation) -> list[Client]:
         asked.append(talk.ask_join(client))
         talk.wait(1_000)
     complete(talk, asked, 1, clients[0], clients)
-    plan = [assignment(t=(0,)), assignment(t=(1,))]
-    entries = tuple(
-        wire.SyncGroupRequestAssignment(member_id=client.member_id, assignment=blob)
-        for client, blob in zip(clients, plan, strict=True)
-    )
-    synced = [talk.ask(one, talk.sync_request(one, [], assignments=entries if one is clients[0] else ())) for one in clients]
-    for one, blob in zip(synced, plan, strict=True):
-        talk.answer(one, wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=blob))
+    assign(talk, clients, {clients[0]: (0,), clients[1]: (1,)})
     for _ in range(20):
         talk.wait(1_000)
         for client in clients:
