@@ -85,3 +85,29 @@ def ask_heartbeat(talk: Conversation, client: Client) -> Asked:
 def complete(talk: Conversation, asked: Iterable[Asked], generation: int, leader: Client, roster: list[Client]) -> None:
     for one in asked:
         talk.joined(one, generation=generation, leader=leader, roster=roster)
+
+
+def silence(talk: Conversation, others: list[Client], ms: int) -> None:
+    """Others live on, one does not."""
+    for _ in range(ms // 500):
+        talk.wait(500)
+        for other in others:
+            talk.heartbeat(other)
+    talk.wait(ms % 500)
+
+
+def pauses(talk: Conversation, others: list[Client], paused: Client, ms: int, times: int) -> None:
+    """One comes near to the end of its session several times."""
+    for _ in range(times):
+        silence(talk, others, ms)
+        talk.heartbeat(paused)
+        live(talk, [*others, paused], 3)
+
+
+def by_turns(talk: Conversation, one: Client, other: Client, times: int) -> None:
+    """Two heartbeat in turn."""
+    for _ in range(times):
+        talk.wait(1_500)
+        talk.heartbeat(other)
+        talk.wait(1_500)
+        talk.heartbeat(one)

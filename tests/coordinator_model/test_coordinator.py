@@ -15,50 +15,16 @@ from coordinator_model.finding import Blame, Certainty, Finding, Status
 from coordinator_model.rules import CATALOGUE
 from coordinator_model.snapshots import SnapshotError
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
-from tests.coordinator_model.classic import complete, left_behind, live, replace, settled, static_group, told_to_rejoin, zombie
+from tests.coordinator_model import troubled
+from tests.coordinator_model.classic import complete, left_behind, live, replace, settled, static_group, told_to_rejoin
 from tests.coordinator_model.conversation import START_US, Asked, Client, Conversation
 
-
-def troubled() -> Conversation:
-    """A conversation with several kinds of trouble in it."""
-    talk = Conversation()
-    leader, first = static_group(talk)
-    second = replace(talk, leader, "two")
-    talk.heartbeat(first, 82)
-    replace(talk, leader, "one")
-    talk.heartbeat(second, 82)
-    talk.heartbeat(second, 82)
-    live(talk, [leader], 5)
-    talk.lose(2)
-    third = talk.client("three")
-    talk.round([leader, third], 4)
-    old = third.reconnected()
-    old.generation = 3
-    talk.round([leader, third], 5)
-    zombie(talk, old, 22)
-    talk.heartbeat(old)
-    talk.ask_join(leader)
-    told_to_rejoin(talk, third, 12)
-    talk.raw(third, b"\x00\x01garbage")
-    talk.wait(120_000)
-    return talk
-
-
-TROUBLED = troubled()
+TROUBLED = troubled.mixed()
 
 
 def due_of(model: Coordinator) -> int | None:
     """The earliest capture time, in microseconds, at which something may fall due without another record."""
     return min((due for due in (model._scheduler.next_us(), model._own.due_us) if due is not None), default=None)
-
-
-def test_the_troubled_conversation_is_troubled() -> None:
-    assert {"S-01", "V-01", "G-01", "G-02", "R-08", "V-02"} <= set(TROUBLED.rules())
-
-
-@given(st.sets(st.integers(0, len(TROUBLED.records)), max_size=12))
-def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
-    assert TROUBLED.found_when_restored(cuts) == TROUBLED.findings
 
 
 @given(st.integers(0, len(TROUBLED.records) - 1), st.integers(1, 40))

@@ -28,13 +28,12 @@ from coordinator_model.groups.records import NO_CLIENT, Member
 from coordinator_model.settings import Settings
 from coordinator_model.snapshots import FORMAT_VERSION, SnapshotError
 from coordinator_model.wire.record import Kind, Loss, MirrorRecord, pack_loss
-from tests.coordinator_model import test_coordinator
+from tests.coordinator_model import troubled
 from tests.coordinator_model.classic import live, settled, static_group
 from tests.coordinator_model.conversation import START_US, Conversation
 from tests.coordinator_model.epoch_groups import joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.reference.consumer_group import topic_id
-from tests.coordinator_model.rules import test_assignments, test_members, test_sessions
 from tests.coordinator_model.rules.coordinators import fail_over
 from tests.coordinator_model.rules.offsets import SIMPLE, give
 
@@ -194,10 +193,10 @@ def reconciling() -> Epochs:
 
 def conversations() -> dict[str, Conversation]:
     return {
-        "assignments": test_assignments.troubled(),
-        "members": test_members.troubled(),
-        "sessions": test_sessions.troubled(),
-        "mixed": test_coordinator.troubled(),
+        "assignments": troubled.assignments(),
+        "members": troubled.members(),
+        "sessions": troubled.sessions(),
+        "mixed": troubled.mixed(),
         "offsets": busy_offsets(),
         "coordinators": moving_coordinator(),
         "static": static_members(),

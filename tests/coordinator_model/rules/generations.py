@@ -98,6 +98,13 @@ def share_out(talk: Conversation, clients: Sequence[Client], given: Mapping[Clie
         deliver(talk, asked, given.get(asked.client, b""), protocol=protocol)
 
 
+def owned(generation: int, *numbers: int, version: int = 2) -> bytes:
+    """A subscription to t that claims these partitions."""
+    held = (wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=numbers),)
+    claim = wire.ConsumerProtocolSubscription(topics=("t",), owned_partitions=held, generation_id=generation if version > 1 else -1)
+    return wire.encode_subscription(claim, version=version)
+
+
 def rebalance(
     talk: Conversation,
     generation: int,

@@ -16,14 +16,19 @@ from coordinator_model.wording import clock
 from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
 from tests.coordinator_model.rules.coordinators import fail_over
-from tests.coordinator_model.rules.generations import answer, deliver, entries, fetch, group, join, offer, parts, share_out, submit
-
-
-def owned(generation: int, *numbers: int, version: int = 2) -> bytes:
-    """A subscription to t that claims these partitions."""
-    held = (wire.ConsumerProtocolSubscriptionTopicPartition(topic="t", partitions=numbers),)
-    claim = wire.ConsumerProtocolSubscription(topics=("t",), owned_partitions=held, generation_id=generation if version > 1 else -1)
-    return wire.encode_subscription(claim, version=version)
+from tests.coordinator_model.rules.generations import (
+    answer,
+    deliver,
+    entries,
+    fetch,
+    group,
+    join,
+    offer,
+    owned,
+    parts,
+    share_out,
+    submit,
+)
 
 
 def next_round(talk: Conversation, clients: list[Client], generation: int, given: dict[Any, bytes]) -> None:
@@ -857,41 +862,3 @@ def test_what_is_kept_of_topics_ids_and_suspects_is_bounded(talk: Conversation) 
     assert len(watch.topics) == 32
     assert len(watch.suspects) == 16
     assert len(watch.newcomers) == 64
-
-
-def troubled() -> Conversation:
-    talk = Conversation()
-    sticky = "cooperative-sticky"
-    a, b, c = group(talk, ("a", "b", "c"), protocol=sticky)
-    share_out(talk, [a, b, c], {a: parts(0), b: parts(0, 1), "nobody": parts(2), c: parts(0, topic="u")}, sticky)
-    talk.settle()
-    join(talk, [a, b, c], 4, offers={a: owned(3, 0), b: owned(3, 1)}, protocol=sticky)
-    deliver(talk, fetch(talk, b, protocol_name="range"), parts(1), protocol=sticky)
-    leads = submit(talk, a, {a: parts(5), b: parts(0), c: ASSIGNED}, protocol_name=sticky)
-    deliver(talk, leads, b"", protocol="sticky")
-    deliver(talk, fetch(talk, c, protocol_name=sticky), parts(9), protocol=sticky)
-    talk.settle()
-    talk.heartbeat(c, generation=9)
-    live(talk, [a], 30)
-    join(talk, [a, b, c], 5)
-    share_out(talk, [a, b, c], {})
-    talk.wait(70_000)
-    join(talk, [a, b, c], 6)
-    share_out(talk, [a, b, c], {a: parts(0), b: parts(1)})
-    talk.settle()
-    join(talk, [a, b, c], 7, offers={a: owned(6, 0), b: owned(6, 0)})
-    talk.wait(90_000)
-    return talk
-
-
-TROUBLED = troubled()
-
-
-def test_the_troubled_conversation_is_troubled() -> None:
-    expected = {"A-01", "A-03", "A-04", "A-05", "A-06", "A-08", "A-09", "A-10", "A-11", "P-01", "P-08", "P-14"}
-    assert expected <= set(TROUBLED.rules()), expected - set(TROUBLED.rules())
-
-
-@given(st.sets(st.integers(0, len(TROUBLED.records)), max_size=12))
-def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
-    assert TROUBLED.found_when_restored(cuts) == TROUBLED.findings

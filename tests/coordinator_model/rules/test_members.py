@@ -11,9 +11,8 @@ from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic.handlers.join_group import ISSUED_KEPT
 from coordinator_model.groups.classic.trackers.member_identity import HANDED_OUT_KEPT, LEAVES_KEPT, SUSPECTED_KEPT
 from coordinator_model.groups.group import REMOVED_MEMBERS_KEPT
-from tests.coordinator_model.classic import complete, live, replace, settled, static_group
+from tests.coordinator_model.classic import by_turns, complete, live, settled, static_group
 from tests.coordinator_model.conversation import Client, Conversation
-from tests.coordinator_model.rules.coordinators import fail_over
 
 # ---------------------------------------------------------------------------------------------------- M-01, M-02, M-08
 
@@ -482,14 +481,6 @@ def twins(talk: Conversation, *, host: str = "10.0.0.2") -> tuple[Client, Client
     clone = b.reconnected()
     clone.host = host
     return b, clone
-
-
-def by_turns(talk: Conversation, one: Client, other: Client, times: int) -> None:
-    for _ in range(times):
-        talk.wait(1_500)
-        talk.heartbeat(other)
-        talk.wait(1_500)
-        talk.heartbeat(one)
 
 
 def test_M_07_fires_on_two_hosts_that_act_as_one_member(talk: Conversation) -> None:
@@ -961,41 +952,3 @@ def test_M_12_is_no_matter_of_newcomers(talk: Conversation) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots
-
-
-def troubled() -> Conversation:
-    """Some of everything that the families G, M and S keep in mind."""
-    talk = Conversation()
-    leader, first = static_group(talk)
-    talk.wait(1_000)
-    talk.heartbeat(leader, 22)
-    talk.heartbeat(first, 82)
-    talk.heartbeat(first, 25)
-    talk.wait(1)
-    talk.heartbeat(leader)
-    first.instance_id = "other"
-    talk.heartbeat(first)
-    first.instance_id = "i"
-    talk.heartbeat(leader, 22, generation=9)
-    second = replace(talk, leader, "two")
-    talk.wait(1_000)
-    talk.heartbeat(first)
-    talk.leave(first, 25)
-    clone = second.reconnected()
-    clone.host = "10.0.0.2"
-    by_turns(talk, second, clone, 3)
-    talk.round([leader, second], 7)
-    talk.wait(1_000)
-    talk.join_all([leader, second], 8)
-    leader, second = fail_over(talk, [leader, second])
-    talk.joined(talk.ask_join(leader), generation=8, leader=leader, roster=[leader, second])
-    talk.call(leader, talk.sync_request(leader, [leader, second]), talk.synced())
-    talk.heartbeat(second)
-    talk.wait(120_000)
-    return talk
-
-
-def test_snapshots_at_any_point_give_identical_findings() -> None:
-    talk = troubled()
-    assert {"G-03", "G-07", "G-08", "G-11", "M-07", "M-10", "S-03", "S-07"} <= set(talk.rules())
-    assert talk.found_when_restored() == talk.findings

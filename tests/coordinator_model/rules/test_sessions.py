@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
@@ -15,23 +13,15 @@ from tests.coordinator_model.classic import (
     complete,
     completing_rebalance,
     live,
+    pauses,
     settled,
+    silence,
     static_group,
     told_to_rejoin,
 )
 from tests.coordinator_model.conversation import VERSIONS, Asked, Client, Conversation, subscription
-from tests.coordinator_model.rules.loops import flaps, ghost, joins_without_sync
+from tests.coordinator_model.rules.loops import ghost
 from tests.coordinator_model.rules.offsets import give
-
-
-def silence(talk: Conversation, others: list[Client], ms: int) -> None:
-    """Others live on, one does not."""
-    for _ in range(ms // 500):
-        talk.wait(500)
-        for other in others:
-            talk.heartbeat(other)
-    talk.wait(ms % 500)
-
 
 # ---------------------------------------------------------------------------------------------------- T-04
 
@@ -202,13 +192,6 @@ def test_T_04_resolves_when_the_member_speaks_again(talk: Conversation) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- T-01
-
-
-def pauses(talk: Conversation, others: list[Client], paused: Client, ms: int, times: int) -> None:
-    for _ in range(times):
-        silence(talk, others, ms)
-        talk.heartbeat(paused)
-        live(talk, [*others, paused], 3)
 
 
 def test_T_01_warns_of_a_member_that_was_nearly_evicted_three_times(talk: Conversation) -> None:
@@ -1092,52 +1075,6 @@ def test_T_08_allows_other_refusals(talk: Conversation) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- all of R and T
-
-
-def troubled() -> Conversation:
-    """A conversation with most kinds of this trouble in it."""
-    talk = Conversation()
-    a, b = settled(talk)
-    live(talk, [a, b], 3)
-    pauses(talk, [a], b, 8_000, 3)
-    talk.heartbeat(b, after_ms=3_500, throttle_ms=0)
-    talk.heartbeat(b, throttle_ms=9_000)
-    live(talk, [a, b], 6)
-    ghost(talk, a, b)
-    live(talk, [a], 4)
-    b = b.reconnected()
-    generation = flaps(talk, talk.client("bad"), [a, b], 4, times=3)
-    joins_without_sync(talk, a, b, 3)
-    talk.round([a, b], generation + 4)
-    lost = talk.client("lost")
-    talk.hand_out_id(lost)
-    asked = [talk.ask_join(one) for one in (a, b)]
-    talk.wait(4_000)
-    complete(talk, asked, generation + 5, a, [a, b])
-    talk.sync_all([a, b])
-    silence(talk, [a], 13_500)
-    talk.heartbeat(b)
-    talk.leave(b, reason="consumer poll timeout has expired.")
-    talk.heartbeat(a, 16)
-    for _ in range(28):
-        talk.find_coordinator(a, error=15, version=3)
-        talk.wait(1_000)
-    talk.refuse_join(talk.ask_join(a), 26)
-    talk.wait(10_000)
-    return talk
-
-
-TROUBLED = troubled()
-
-
-def test_the_troubled_conversation_is_troubled() -> None:
-    expected = {"R-05", "R-07", "R-09", "R-10", "R-13", "T-01", "T-02", "T-05", "T-06", "T-07", "T-08"}
-    assert expected <= set(TROUBLED.rules())
-
-
-@given(st.sets(st.integers(0, len(TROUBLED.records)), max_size=12))
-def test_snapshots_at_any_point_give_identical_findings(cuts: set[int]) -> None:
-    assert TROUBLED.found_when_restored(cuts) == TROUBLED.findings
 
 
 def test_T_04_is_quiet_about_an_id_that_its_client_gave_up_when_no_coordinator_answered(talk: Conversation) -> None:
