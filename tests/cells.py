@@ -27,8 +27,8 @@ from coordinator_model.groups.protocol.classic import TABLE
 from coordinator_model.groups.protocol.table import Moment, Row, deciding
 from coordinator_model.wire.constants import FIND_COORDINATOR
 from tests import epoch_cells
-from tests.coordinator_model.groups.classic import test_protocol, verdict_cases
-from tests.coordinator_model.groups.classic.table_cases import by_phase, changes, means_the_same, notices
+from tests.coordinator_model.groups.classic import verdict_cases
+from tests.coordinator_model.groups.classic.table_cases import APIS, by_phase, changes, means_the_same, notices, possible
 from tests.coordinator_model.reference.observed import Case
 
 REMOVED = "removed"
@@ -98,7 +98,7 @@ def _decided(api_key: int) -> tuple[list[tuple[int, Case]], list[tuple[int, Mome
     table = _table(api_key)
     index_of = {row: index for index, row in enumerate(table)}
     cases = [(index_of[deciding(table, case.moment)], case) for case in by_phase(api_key)]  # type: ignore[index]
-    moments = [(index_of[deciding(table, moment)], moment) for moment in test_protocol.possible(api_key)]  # type: ignore[index]
+    moments = [(index_of[deciding(table, moment)], moment) for moment in possible(api_key)]  # type: ignore[index]
     return cases, moments
 
 
@@ -109,8 +109,8 @@ def is_equivalent(change: Change) -> bool:
     return all(
         means_the_same(_decided(api_key)[1], _table(api_key), _table(api_key).index(change.row), change.changed)
         for api_key in change.api_keys
-        if api_key in test_protocol.APIS
-    ) and any(api_key in test_protocol.APIS for api_key in change.api_keys)
+        if api_key in APIS
+    ) and any(api_key in APIS for api_key in change.api_keys)
 
 
 def is_noticed_by_reference(change: Change) -> bool:
@@ -119,7 +119,7 @@ def is_noticed_by_reference(change: Change) -> bool:
     return any(
         notices(_decided(api_key)[0], _table(api_key), _table(api_key).index(change.row), change.changed)
         for api_key in change.api_keys
-        if api_key in test_protocol.APIS
+        if api_key in APIS
     )
 
 

@@ -12,6 +12,7 @@ from coordinator_model import wire
 from coordinator_model.groups.protocol.classic import Condition, Generation, Sender
 from coordinator_model.groups.protocol.table import Effect, Moment, Row, deciding
 from coordinator_model.wire.constants import (
+    COMMITS,
     DELETE_GROUPS,
     HEARTBEAT,
     JOIN_GROUP,
@@ -25,6 +26,7 @@ from tests.coordinator_model.reference.observed import Case, ObservedCoordinator
 from tests.coordinator_model.reference.world import Asked, Connection, World
 
 NEWEST = {JOIN_GROUP: 9, SYNC_GROUP: 5, HEARTBEAT: 4, LEAVE_GROUP: 5, OFFSET_COMMIT: 9, TXN_OFFSET_COMMIT: 5, DELETE_GROUPS: 2}
+APIS = tuple(NEWEST)
 STATIC_SINCE = {JOIN_GROUP: 5, SYNC_GROUP: 3, HEARTBEAT: 3, LEAVE_GROUP: 3, OFFSET_COMMIT: 7, TXN_OFFSET_COMMIT: 3}
 RELEASES = ((2, 0, 0), (2, 2, 2), (2, 3, 1), (2, 4, 1), (2, 6, 0), (2, 6, 1), (2, 8, 2), (3, 0, 0), (3, 9, 2), (4, 0, 0), (4, 3, 1))
 PHASES = "-EPKSDLN"
@@ -188,6 +190,54 @@ def by_phase(api_key: int) -> frozenset[Case]:
 def explained(case: Case, row: Row | None) -> bool:
     answers = frozenset() if case.answer is None else frozenset({case.answer})
     return seen(row, case.moment) == (answers, case.effects)
+
+
+@cache
+def possible(api_key: int) -> tuple[Moment, ...]:
+    """Every moment at which a coordinator can have a request of this API, or end that it holds one."""
+    return (*_moments_of_requests(api_key), *_moments_of_ends(api_key))
+
+
+def _moments_of_requests(api_key: int) -> Iterator[Moment]:
+    outside = [Sender.STRANGER, Sender.NEW, Sender.NEW_STATIC]
+    pending = [Sender.PENDING, Sender.PENDING_STATIC]
+    senders = {phase: list(Sender) for phase in PHASES} | {"-": outside, "E": [*outside, *pending]}
+    static = {Sender.NEW_STATIC, Sender.RETURNING, Sender.PENDING_STATIC, Sender.RENAMED, Sender.FENCED}
+    generations = list(Generation) if api_key in {SYNC_GROUP, HEARTBEAT, *COMMITS} else [Generation.NONE]
+    for phase, generation, version, release in product(PHASES, generations, range(NEWEST[api_key] + 1), RELEASES):
+        if phase == "-" and generation is Generation.SAME:
+            continue
+        for sender in senders[phase]:
+            if sender in static and version < STATIC_SINCE.get(api_key, 99):
+                continue
+            if api_key == DELETE_GROUPS and sender is not Sender.NEW:
+                continue
+            for conditions in _conditions(api_key, sender, version):
+                yield Moment(sender, generation, frozenset(conditions), version, release, phase)
+
+
+def _conditions(api_key: int, sender: Sender, version: int) -> list[tuple[Condition, ...]]:
+    if api_key == SYNC_GROUP and version >= 5:
+        return [(), (Condition.NAMES_OTHER,), (Condition.NAMES_NONE,)]
+    if api_key != JOIN_GROUP:
+        return [()]
+    if sender is Sender.RETURNING:
+        return [(Condition.UNSUPPORTED,), (Condition.KEEPS,), (Condition.SWITCHES,)]
+    if sender is Sender.MEMBER:
+        roles = (Condition.LEADER, Condition.FOLLOWER)
+        return [(Condition.UNSUPPORTED,), *product(roles, (Condition.UNCHANGED, Condition.CHANGED))]
+    return [(Condition.UNSUPPORTED,), ()]
+
+
+def _moments_of_ends(api_key: int) -> Iterator[Moment]:
+    ends = {
+        JOIN_GROUP: (("K", Sender.MEMBER), ("P", Sender.STRANGER), ("P", Sender.FENCED), ("N", Sender.MEMBER)),
+        SYNC_GROUP: (*product("SPN", [Sender.MEMBER]), ("K", Sender.STRANGER), ("K", Sender.FENCED)),
+    }.get(api_key, ())
+    generation = Generation.SAME if api_key == SYNC_GROUP else Generation.NONE
+    for (phase, sender), version, release in product(ends, range(NEWEST[api_key] + 1), RELEASES):
+        if sender is not Sender.FENCED or version >= STATIC_SINCE[api_key]:
+            yield Moment(sender, generation, frozenset(), version, release, phase, held=True)
 
 
 def changes(row: Row) -> Iterator[tuple[str, Row]]:

@@ -7,44 +7,31 @@ that no case notices would be a cell that nobody needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from itertools import product
 
 import pytest
 from hypothesis import Phase, given, seed, settings
 
-from coordinator_model.groups.protocol.classic import TABLE, Condition, Generation, Sender
-from coordinator_model.groups.protocol.table import Moment, deciding
+from coordinator_model.groups.protocol.classic import TABLE
+from coordinator_model.groups.protocol.table import deciding
 from coordinator_model.wire import API_NAMES
-from coordinator_model.wire.constants import (
-    COMMITS,
-    DELETE_GROUPS,
-    HEARTBEAT,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    OFFSET_COMMIT,
-    SYNC_GROUP,
-    TXN_OFFSET_COMMIT,
-)
+from coordinator_model.wire.constants import DELETE_GROUPS, LEAVE_GROUP
 from tests.coordinator_model.groups.classic.table_cases import (
-    NEWEST,
+    APIS,
     PHASES,
     RELEASES,
-    STATIC_SINCE,
     by_phase,
     changes,
     explained,
     means_the_same,
     notices,
     of_release,
+    possible,
 )
 from tests.coordinator_model.reference import history
 from tests.coordinator_model.reference.history import plans
 from tests.coordinator_model.reference.observed import Case, ObservedCoordinator
 from tests.samples import sampled
-
-APIS = (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP, OFFSET_COMMIT, TXN_OFFSET_COMMIT, DELETE_GROUPS)
 
 
 @cache
@@ -82,54 +69,6 @@ def test_the_row_that_decides_gives_what_the_coordinator_answers_in_random_histo
 
 
 # ---------------------------------------------------------------------------------------------------- each cell
-
-
-@cache
-def possible(api_key: int) -> tuple[Moment, ...]:
-    """Every moment at which a coordinator can have a request of this API, or end that it holds one."""
-    return (*_moments_of_requests(api_key), *_moments_of_ends(api_key))
-
-
-def _moments_of_requests(api_key: int) -> Iterator[Moment]:
-    outside = [Sender.STRANGER, Sender.NEW, Sender.NEW_STATIC]
-    pending = [Sender.PENDING, Sender.PENDING_STATIC]
-    senders = {phase: list(Sender) for phase in PHASES} | {"-": outside, "E": [*outside, *pending]}
-    static = {Sender.NEW_STATIC, Sender.RETURNING, Sender.PENDING_STATIC, Sender.RENAMED, Sender.FENCED}
-    generations = list(Generation) if api_key in {SYNC_GROUP, HEARTBEAT, *COMMITS} else [Generation.NONE]
-    for phase, generation, version, release in product(PHASES, generations, range(NEWEST[api_key] + 1), RELEASES):
-        if phase == "-" and generation is Generation.SAME:
-            continue
-        for sender in senders[phase]:
-            if sender in static and version < STATIC_SINCE.get(api_key, 99):
-                continue
-            if api_key == DELETE_GROUPS and sender is not Sender.NEW:
-                continue
-            for conditions in _conditions(api_key, sender, version):
-                yield Moment(sender, generation, frozenset(conditions), version, release, phase)
-
-
-def _conditions(api_key: int, sender: Sender, version: int) -> list[tuple[Condition, ...]]:
-    if api_key == SYNC_GROUP and version >= 5:
-        return [(), (Condition.NAMES_OTHER,), (Condition.NAMES_NONE,)]
-    if api_key != JOIN_GROUP:
-        return [()]
-    if sender is Sender.RETURNING:
-        return [(Condition.UNSUPPORTED,), (Condition.KEEPS,), (Condition.SWITCHES,)]
-    if sender is Sender.MEMBER:
-        roles = (Condition.LEADER, Condition.FOLLOWER)
-        return [(Condition.UNSUPPORTED,), *product(roles, (Condition.UNCHANGED, Condition.CHANGED))]
-    return [(Condition.UNSUPPORTED,), ()]
-
-
-def _moments_of_ends(api_key: int) -> Iterator[Moment]:
-    ends = {
-        JOIN_GROUP: (("K", Sender.MEMBER), ("P", Sender.STRANGER), ("P", Sender.FENCED), ("N", Sender.MEMBER)),
-        SYNC_GROUP: (*product("SPN", [Sender.MEMBER]), ("K", Sender.STRANGER), ("K", Sender.FENCED)),
-    }.get(api_key, ())
-    generation = Generation.SAME if api_key == SYNC_GROUP else Generation.NONE
-    for (phase, sender), version, release in product(ends, range(NEWEST[api_key] + 1), RELEASES):
-        if sender is not Sender.FENCED or version >= STATIC_SINCE[api_key]:
-            yield Moment(sender, generation, frozenset(), version, release, phase, held=True)
 
 
 @pytest.mark.parametrize("api_key", sampled(APIS, (LEAVE_GROUP, DELETE_GROUPS)), ids=API_NAMES.__getitem__)
