@@ -285,13 +285,17 @@ class DoubleGrant(UnlawfulHeartbeat):
 
     rules = frozenset({"A-12"})
 
-    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
-        if answer.error_code or answer.assignment is None or request.member_epoch < 0:
-            return False
-        return self._keeper(request.member_id) is not None
+    def given(self, answer: Any) -> Granted | None:
+        """All that the member is to have, if the answer says so."""
+        return None if answer.assignment is None else granted(answer)
 
-    def _keeper(self, member_id: str) -> ConsumerMember | None:
-        """Somebody else, who holds partitions and is to keep them."""
+    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
+        if answer.error_code or self.given(answer) is None or request.member_epoch < 0:
+            return False
+        return self.keeper(request.member_id) is not None
+
+    def keeper(self, member_id: str) -> ConsumerMember | None:
+        """Somebody else, who holds something and is to keep it."""
         for one in self.group.members.values():
             keeps = one.classic is None and one.epoch > 0 and one.state != UNREVOKED
             if one.id != member_id and keeps and set(one.assigned) & self.group.targets.get(one.id, frozenset()):
@@ -299,7 +303,7 @@ class DoubleGrant(UnlawfulHeartbeat):
         return None
 
     def lie(self, asked: Asked, body: Any) -> Any:
-        keeper = self._keeper(asked.body.member_id)
+        keeper = self.keeper(asked.body.member_id)
         assert keeper is not None
         name, index = min(set(keeper.assigned) & self.group.targets[keeper.id])
         self.keeper_id, self.partition = keeper.id, (topic_id(name), index)
@@ -320,7 +324,7 @@ class DoubleGrant(UnlawfulHeartbeat):
                     return False
                 has = False
                 continue
-            shown = None if one.answer.assignment is None else granted(one.answer)
+            shown = self.given(one.answer)
             if one.asked_us > act.answered_us:
                 return has and (shown is None or self.partition in shown)
             if shown is not None:

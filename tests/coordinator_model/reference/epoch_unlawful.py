@@ -6,67 +6,39 @@ from dataclasses import replace
 from typing import Any
 
 from coordinator_model import wire
-from tests.coordinator_model.reference.consumer_group import UNREVOKED, ConsumerMember
 from tests.coordinator_model.reference.consumer_unlawful import (
+    DoubleGrant,
     EpochLowered,
     ForeignMember,
     GoneAccepted,
+    Granted,
     ImpossibleError,
     JoinWithoutEpoch,
     LeaveWithAnEpoch,
     MalformedAccepted,
     Shadow,
     StaleEpochAccepted,
-    UnlawfulHeartbeat,
     WrongFence,
     heartbeats,
 )
 from tests.coordinator_model.reference.streams_coordinator import tasks_of
 from tests.coordinator_model.reference.unlawful import Seen, Unlawful
-from tests.coordinator_model.reference.world import Asked, Connection
+from tests.coordinator_model.reference.world import Asked
 
 
-class TasksGivenTwice(UnlawfulHeartbeat):
+class TasksGivenTwice(DoubleGrant):
     """An active task that one member keeps is given to another."""
 
-    rules = frozenset({"A-12"})
-
-    def tempts(self, connection: Connection, request: Any, answer: Any) -> bool:
-        if answer.error_code or answer.active_tasks is None or request.member_epoch < 0:
-            return False
-        return self._keeper(request.member_id) is not None
-
-    def _keeper(self, member_id: str) -> ConsumerMember | None:
-        """Somebody else, who holds tasks and is to keep them."""
-        for one in self.group.members.values():
-            keeps = one.epoch > 0 and one.state != UNREVOKED
-            if one.id != member_id and keeps and set(one.assigned) & self.group.targets.get(one.id, frozenset()):
-                return one
-        return None
+    def given(self, answer: Any) -> Granted | None:
+        return None if answer.active_tasks is None else tasks_of(answer.active_tasks)
 
     def lie(self, asked: Asked, body: Any) -> Any:
-        keeper = self._keeper(asked.body.member_id)
+        keeper = self.keeper(asked.body.member_id)
         assert keeper is not None
-        self.keeper_id, self.task = keeper.id, min(set(keeper.assigned) & self.group.targets[keeper.id])
-        more = wire.StreamsGroupHeartbeatResponseTaskIds(subtopology_id=self.task[0], partitions=(self.task[1],))
+        self.keeper_id, self.partition = keeper.id, min(set(keeper.assigned) & self.group.targets[keeper.id])
+        name, number = self.partition
+        more = wire.StreamsGroupHeartbeatResponseTaskIds(subtopology_id=name, partitions=(number,))
         return replace(body, active_tasks=(*body.active_tasks, more))
-
-    def proves(self, act: Seen, seen: list[Seen]) -> bool:
-        """The keeper was given it before, did not lose it, and is accepted afterwards without having joined again."""
-        has = False
-        for one in heartbeats(seen, self.keeper_id):
-            joins_or_leaves = one.request.member_epoch <= 0
-            if one.error or (joins_or_leaves and one.answered_us > act.asked_us):
-                if one.answered_us > act.asked_us:
-                    return False
-                has = False
-                continue
-            shown = None if one.answer.active_tasks is None else tasks_of(one.answer.active_tasks)
-            if one.asked_us > act.answered_us:
-                return has and (shown is None or self.task in shown)
-            if shown is not None:
-                has = self.task in shown and one.answered_us < act.asked_us
-        return False
 
 
 class TwoEpochsBackAccepted(StaleEpochAccepted):

@@ -23,18 +23,7 @@ from streaming.mirror.tap import Tap
 from streaming.mirror.tap_tls import CertificateFiles, TapTls
 from tests.certificates import Authority
 from tests.golden import transcript
-
-HOST = "127.0.0.1"
-TIMEOUT_S = 30
-
-
-class Sink(list):
-    def write(self, record) -> None:
-        self.append(record)
-
-
-def run(scenario) -> None:
-    asyncio.run(asyncio.wait_for(scenario, TIMEOUT_S))
+from tests.streaming.mirror.tap_ends import HOST, Sink, run
 
 
 def sized(frame: bytes) -> bytes:
