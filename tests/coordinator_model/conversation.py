@@ -404,6 +404,17 @@ class Conversation:
         self.call(operator, self.leave_request(client, reason=reason), self.left(client))
         return operator
 
+    def ask_delete(self) -> Asked:
+        """An operator asks to delete the group."""
+        return self.ask(self.client("operator"), wire.DeleteGroupsRequest(groups_names=(self.group,)))
+
+    def deleted(self, error: int = 0) -> wire.DeleteGroupsResponse:
+        result = wire.DeleteGroupsResponseDeletableGroupResult(group_id=self.group, error_code=error)
+        return wire.DeleteGroupsResponse(results=(result,))
+
+    def delete(self, error: int = 0) -> None:
+        self.answer(self.ask_delete(), self.deleted(error))
+
     def consumer_heartbeat(self, client: Client, error: int = 0, *, epoch: int = 1) -> None:
         """A ConsumerGroupHeartbeat (KIP-848), and its answer: what a member of a group of the consumer type sends instead."""
         member_id = client.member_id or f"{client.name}-id"

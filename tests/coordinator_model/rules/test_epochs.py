@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.conversation import Asked, Client
+from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epoch_groups import alone, lives_on, moved, over, pair
 from tests.coordinator_model.epochs import Epochs, foo, shows_release
 
@@ -627,19 +627,11 @@ def test_E_18_leaves_a_fence_alone_if_the_instance_id_may_be_free(why: str) -> N
 # ---------------------------------------------------------------------------------------------------- E-24
 
 
-def ask_delete(talk: Epochs) -> Asked:
-    return talk.ask(talk.client("operator"), wire.DeleteGroupsRequest(groups_names=(talk.group,)))
-
-
-def deleted(error: int = 0) -> wire.DeleteGroupsResponse:
-    return wire.DeleteGroupsResponse(results=(wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=error),))
-
-
 def test_E_24_fires_when_a_group_is_deleted_whose_member_lives(talk: Epochs) -> None:
     a = alone(talk)
     talk.beats(a)
     talk.wait(1_000)
-    talk.answer(ask_delete(talk), deleted())
+    talk.answer(talk.ask_delete(), talk.deleted())
     talk.settle()
     finding = talk.the("E-24")
     assert (finding.severity, finding.certainty, finding.blame, finding.member_id) == ("critical", "confirmed", "broker", "a-id")
@@ -657,10 +649,10 @@ def test_E_24_allows_the_deletion_of_a_group_that_may_be_empty(talk: Epochs, why
     if why == "moved":
         talk.refused(a, 16)
     leaves = talk.ask_beat(a, -1) if why == "leaves" else None
-    asked = ask_delete(talk)
+    asked = talk.ask_delete()
     if why == "a frame is missing":
         talk.gap()
-    talk.answer(asked, deleted(68 if why == "refused" else 0))
+    talk.answer(asked, talk.deleted(68 if why == "refused" else 0))
     if leaves is not None:
         talk.answer(leaves, talk.given(a, -1))
     assert "E-24" not in talk.settled_rules()

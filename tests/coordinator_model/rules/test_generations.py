@@ -179,9 +179,7 @@ def test_G_05_documents_a_reset_after_deletion(talk: Conversation) -> None:
     a, b = settled(talk, generation=5)
     talk.leave(a)
     talk.leave(b)
-    admin = talk.client("admin")
-    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
-    talk.call(admin, wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,)))
+    talk.delete()
     talk.round([talk.client("c")], 1)
     assert talk.settled_rules() == ["G-05"]
     assert "deleted" in talk.the("G-05").summary
@@ -201,9 +199,7 @@ def test_G_05_does_not_excuse_a_deletion_before_the_later_generation(talk: Conve
     a, b = settled(talk, generation=5)
     talk.leave(a)
     talk.leave(b)
-    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
-    request, reply = wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,))
-    talk.call(talk.client("admin"), request, reply)
+    talk.delete()
     talk.wait(1_000)
     a, b = settled(talk, generation=7)
     talk.round([a, b], 6)

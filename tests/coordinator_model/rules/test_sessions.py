@@ -19,7 +19,7 @@ from tests.coordinator_model.classic import (
     static_group,
     told_to_rejoin,
 )
-from tests.coordinator_model.conversation import VERSIONS, Asked, Client, Conversation, subscription
+from tests.coordinator_model.conversation import VERSIONS, Client, Conversation, subscription
 from tests.coordinator_model.rules.loops import ghost
 from tests.coordinator_model.rules.offsets import give
 
@@ -606,18 +606,10 @@ def test_T_03_needs_all_members_on_the_captured_path(talk: Conversation) -> None
 # ---------------------------------------------------------------------------------------------------- E-24, in classic groups
 
 
-def ask_delete(talk: Conversation) -> Asked:
-    return talk.ask(talk.client("operator"), wire.DeleteGroupsRequest(groups_names=(talk.group,)))
-
-
-def deleted(error: int = 0) -> wire.DeleteGroupsResponse:
-    return wire.DeleteGroupsResponse(results=(wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=error),))
-
-
 def test_E_24_fires_when_a_classic_group_is_deleted_whose_members_live(talk: Conversation) -> None:
     a, b = settled(talk)
     live(talk, [a, b], 2)
-    talk.answer(ask_delete(talk), deleted())
+    talk.answer(talk.ask_delete(), talk.deleted())
     talk.settle()
     finding = talk.the("E-24")
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.CRITICAL, Certainty.CONFIRMED, Blame.BROKER)
@@ -640,10 +632,10 @@ def test_E_24_allows_the_deletion_of_a_classic_group_that_may_be_empty(talk: Con
         talk.ask(talk.client("admin"), talk.leave_request(a, b))
     if why == "joins":
         talk.ask_join(talk.client("c"))
-    asked = ask_delete(talk)
+    asked = talk.ask_delete()
     if why == "a frame is missing":
         talk.gap()
-    talk.answer(asked, deleted(68 if why == "refused" else 0))
+    talk.answer(asked, talk.deleted(68 if why == "refused" else 0))
     assert "E-24" not in talk.settled_rules()
 
 
@@ -651,9 +643,9 @@ def test_E_24_allows_the_deletion_of_a_classic_group_that_has_begun_again_before
     a, b = settled(talk, generation=5)
     talk.leave(a)
     talk.leave(b)
-    asked = ask_delete(talk)
+    asked = talk.ask_delete()
     settled(talk, generation=1)
-    talk.answer(asked, deleted())
+    talk.answer(asked, talk.deleted())
     assert "E-24" not in talk.settled_rules()
 
 

@@ -148,10 +148,9 @@ def test_a_join_under_way_when_its_group_was_deleted_may_be_refused_by_a_coordin
     talk: Conversation, error: int
 ) -> None:
     """The model raised a KeyError: the deletion had removed the member."""
-    a, b = settled(talk)
+    a, _ = settled(talk)
     asked = talk.ask_join(a)
-    deleted = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g")
-    talk.call(b, wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(deleted,)))
+    talk.delete()
     talk.refuse_join(asked, error, a.member_id)
     assert talk.settled_rules() == []
     assert talk.group_json()["members"] == []
@@ -183,8 +182,7 @@ def test_a_generation_is_written_at_its_first_sync_and_not_again_at_each(talk: C
 
 def test_nobody_is_a_member_of_a_group_that_was_deleted(talk: Conversation) -> None:
     a, b = settled(talk)
-    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
-    talk.call(talk.client("tool"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,)))
+    talk.delete()
     assert [member.id for member in group_of(talk).present_members()] == []
     for client in (a, b):
         talk.heartbeat(client, 25)

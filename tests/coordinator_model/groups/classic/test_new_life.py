@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from coordinator_model import wire
 from tests.coordinator_model.classic import complete, completing_rebalance
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.restored import difference
@@ -29,8 +28,7 @@ def ended(talk: Conversation, how: str, generation: int) -> None:
         talk.wait(50)
         talk.close(client)
     if how == "deleted":
-        outcome = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
-        talk.call(talk.client("tool"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(outcome,)))
+        talk.delete()
 
 
 def begun(talk: Conversation) -> list[Client]:
@@ -126,8 +124,7 @@ def test_O_06_keeps_two_lives_apart_of_a_deleted_group_whose_static_member_comes
     talk.commit_offsets(b, {1: 500})
     for client in (a, b):
         talk.leave(client)
-    outcome = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
-    talk.call(talk.client("tool"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(outcome,)))
+    talk.delete()
     talk.wait(1_000)
     a.member_id = ""
     talk.joined(talk.ask_join(a), generation=1, leader=a, roster=[a], member_id="i-again")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_model import wire
 from coordinator_model.finding import Certainty
 from coordinator_model.groups.protocol.classic import TABLE, Condition, Generation, Sender
 from coordinator_model.groups.protocol.table import Moment, Way, deciding, shown, unseen
@@ -192,8 +191,7 @@ def test_a_deleted_group_bounds_nothing(talk: Conversation) -> None:
     a, b = settled(talk)
     talk.round([a, b], 4)
     talk.wait(1_000)
-    deleted = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
-    talk.call(talk.client("admin"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(deleted,)))
+    talk.delete()
     with verdicts() as found:
         talk.heartbeat(a, generation=3)
     assert found == []

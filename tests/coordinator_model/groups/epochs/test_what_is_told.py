@@ -23,8 +23,7 @@ def told(talk: Conversation, kind: str) -> list[dict[str, Any]]:
 
 def deleted(talk: Conversation, error: int = 0) -> None:
     talk.wait(1_000)
-    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=error)
-    talk.call(talk.client("admin"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,)))
+    talk.delete(error)
     talk.wait(1_000)
 
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from coordinator_model import wire
 from tests.coordinator_model.classic import live, settled
 from tests.coordinator_model.conversation import Conversation
 
 
 def members(talk: Conversation) -> list[str]:
     return [member["member_id"] for member in talk.group_json()["members"]]
-
-
-def delete(talk: Conversation) -> None:
-    result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g", error_code=0)
-    talk.call(talk.client("admin"), wire.DeleteGroupsRequest(groups_names=("g",)), wire.DeleteGroupsResponse(results=(result,)))
 
 
 def test_a_deletion_ends_the_members_with_the_group(talk: Conversation) -> None:
@@ -25,7 +19,7 @@ def test_a_deletion_ends_the_members_with_the_group(talk: Conversation) -> None:
     talk.round([c := talk.client("c")], 5)
     talk.wait(10_500)  # its session has run out, and the coordinator knows; slack has not passed
     assert members(talk) == [c.member_id]
-    delete(talk)
+    talk.delete()
     assert members(talk) == []
     talk.wait(30_000)
     assert talk.rules() == []
