@@ -35,7 +35,7 @@ from tests.coordinator_model.epoch_groups import joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.reference.consumer_group import topic_id
 from tests.coordinator_model.rules.coordinators import fail_over
-from tests.coordinator_model.rules.offsets import SIMPLE, give
+from tests.coordinator_model.rules.offsets import SIMPLE, sharing
 
 FIXTURES = Path(__file__).parent / "snapshots"
 FORMATS = (1,)
@@ -59,8 +59,7 @@ class Interrupted(Conversation):
 def busy_offsets() -> Interrupted:
     """Commits of all kinds, one of them under way."""
     talk = Interrupted()
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, b = sharing(talk)
     talk.commit(talk.client("tool"), **SIMPLE)
     talk.commit_offsets(a, {0: 9, 1: 9})
     talk.commit_offsets(b, {1: 9, 2: 9})

@@ -14,6 +14,13 @@ def give(talk: Conversation, clients: list[Client], generation: int, partitions:
     assign(talk, clients, partitions)
 
 
+def sharing(talk: Conversation, of_a: tuple[int, ...] = (0, 1), of_b: tuple[int, ...] = (2,)) -> tuple[Client, Client]:
+    """Two members in generation 3, each with its partitions of topic t."""
+    a, b = talk.client("a"), talk.client("b")
+    give(talk, [a, b], 3, {a: of_a, b: of_b})
+    return a, b
+
+
 def assign(talk: Conversation, clients: list[Client], partitions: dict[Client, tuple[int, ...]]) -> None:
     """The second half of such a round."""
     plan = {one: assignment(t=partitions.get(one, ())) for one in clients}

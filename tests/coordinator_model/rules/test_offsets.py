@@ -15,7 +15,7 @@ from tests.coordinator_model.classic import complete, completing_rebalance, live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import TOPICS, Epochs, foo
-from tests.coordinator_model.rules.offsets import SIMPLE, give, transactional
+from tests.coordinator_model.rules.offsets import SIMPLE, give, sharing, transactional
 
 
 def settled(talk: Conversation, names: tuple[str, ...] = ("a", "b"), generation: int = 3) -> list[Client]:
@@ -44,8 +44,7 @@ def quiet(talk: Conversation) -> bool:
 
 
 def test_lawful_commits_are_silent(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, b = sharing(talk)
     for offset in range(5):
         talk.commit_offsets(a, {0: offset, 1: 10 * offset})
         talk.commit_offsets(b, {2: offset})
@@ -531,8 +530,7 @@ def test_O_04_takes_a_series_after_a_pause_for_a_new_one(talk: Conversation) -> 
 
 
 def test_O_05_fires_on_a_partition_that_is_somebody_elses(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1, 9), b: (2,)})
+    _, b = sharing(talk, (0, 1, 9))
     talk.commit_offsets(b, {2: 1, 9: 1})
     talk.settle()
     finding = talk.the("O-05")
@@ -542,8 +540,7 @@ def test_O_05_fires_on_a_partition_that_is_somebody_elses(talk: Conversation) ->
 
 
 def test_O_05_allows_what_was_its_own_in_the_generation_before(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, b = sharing(talk)
     give(talk, [a, b], 4, {a: (0,), b: (1, 2)})
     talk.commit_offsets(a, {0: 1, 1: 1})
     assert quiet(talk)
@@ -553,8 +550,7 @@ def test_O_05_allows_what_was_its_own_in_the_generation_before(talk: Conversatio
 
 
 def test_O_05_keeps_what_was_before_when_the_assignment_is_fetched_twice(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, b = sharing(talk)
     give(talk, [a, b], 4, {a: (0,), b: (1, 2)})
     reply = wire.SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=assignment(t=(0,)))
     talk.call(a, talk.sync_request(a, []), reply)
@@ -570,8 +566,7 @@ def test_O_05_needs_to_know_what_the_member_had_before(talk: Conversation) -> No
 
 
 def test_O_05_needs_the_assignment_of_this_generation(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0,), b: (2,)})
+    a, _ = sharing(talk, (0,))
     talk.commit_offsets(a, {9: 1}, generation_id_or_member_epoch=4)
     assert quiet(talk)
 
@@ -669,8 +664,7 @@ def test_O_06_names_the_instance_that_does_not_own_the_partition(talk: Conversat
 
 
 def test_O_06_names_both_where_both_or_neither_own_the_partition(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0,), b: (0,)})
+    a, b = sharing(talk, (0,), (0,))
     talk.commit_offsets(a, {0: 5, 7: 5})
     talk.commit_offsets(b, {0: 6})
     talk.commit_offsets(b, {7: 6})
@@ -806,8 +800,7 @@ def test_O_07_does_not_compare_transactional_commits(talk: Conversation) -> None
 
 def test_O_07_does_not_hold_a_transaction_against_a_commit(talk: Conversation) -> None:
     """It may still be aborted: then the position is what it was."""
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0,), b: (1,)})
+    a, b = sharing(talk, (0,), (1,))
     talk.commit_offsets(a, {0: 50})
     transactional(talk, a, offset=40, generation_id_or_member_epoch=3, member_id=a.member_id)
     talk.commit_offsets(a, {0: 45})
@@ -1026,8 +1019,7 @@ def test_what_is_kept_is_bounded(talk: Conversation) -> None:
 
 
 def test_snapshots_at_any_point_give_identical_findings(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, b = sharing(talk)
     tool = talk.client("tool")
     talk.commit(tool, **SIMPLE)
     talk.commit(tool, 25, **SIMPLE)
@@ -1106,8 +1098,7 @@ def test_O_02_allows_transactional_commits_that_are_refused_of_members_or_older_
 
 def refused_read(talk: Conversation, error: int = 88) -> tuple[Client, Client]:
     """Partition 0 stands at 40; b gets it, and its read is refused."""
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, b = sharing(talk)
     talk.commit_offsets(a, {0: 40, 1: 7})
     give(talk, [a, b], 4, {a: (1,), b: (0, 2)})
     talk.fetch_offsets(b, {0: -1}, {0: error})
@@ -1144,8 +1135,7 @@ def test_O_10_fires_when_the_whole_read_is_refused(talk: Conversation) -> None:
 
 
 def test_O_10_tells_of_offsets_that_are_gone_as_soon_as_they_are_missed(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, b = sharing(talk)
     talk.commit_offsets(a, {0: 40, 2: 2})
     talk.wait(2_000)
     talk.fetch_offsets(b, {0: -1, 1: -1})
@@ -1205,8 +1195,7 @@ def test_O_10_misses_no_offset_of_a_commit_that_should_have_been_refused(talk: C
 
 
 def test_O_10_ignores_an_offset_that_was_committed_while_it_was_read(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, b = sharing(talk)
     asked = talk.ask(b, talk.fetch_request(b, (0,)))
     talk.commit_offsets(a, {0: 40})
     talk.answer(asked, talk.fetched({0: -1}))
@@ -1339,8 +1328,7 @@ def test_O_10_ignores_other_partitions_other_clients_and_commits_that_were_under
 
 
 def test_O_10_ignores_partitions_that_have_no_offset_yet(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    _, b = sharing(talk)
     talk.fetch_offsets(b, {2: -1})
     talk.commit_offsets(b, {2: 8})
     assert quiet(talk)
@@ -1348,8 +1336,7 @@ def test_O_10_ignores_partitions_that_have_no_offset_yet(talk: Conversation) -> 
 
 @pytest.mark.parametrize("what", ["group", "offsets"])
 def test_O_10_ignores_offsets_that_were_deleted(talk: Conversation, what: str) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, b = sharing(talk)
     talk.commit_offsets(a, {0: 40})
     result = wire.DeleteGroupsResponseDeletableGroupResult(group_id="g")
     request = wire.DeleteGroupsRequest(groups_names=("g",)) if what == "group" else wire.OffsetDeleteRequest(group_id="g")
@@ -1391,8 +1378,7 @@ def test_tools_that_read_the_offsets_of_a_group_do_not_make_it_known(talk: Conve
 
 
 def test_O_11_fires_when_a_commit_is_further_ahead_than_anybody_reads(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, _ = sharing(talk)
     talk.commit_offsets(a, {0: 40, 1: 7})
     talk.wait(3_000)
     talk.commit_offsets(a, {0: 40_000_040, 1: 8})
@@ -1403,8 +1389,7 @@ def test_O_11_fires_when_a_commit_is_further_ahead_than_anybody_reads(talk: Conv
 
 
 def test_O_11_ignores_what_can_have_been_read(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2,)})
+    a, _ = sharing(talk)
     talk.commit_offsets(a, {0: 40})
     talk.wait(3_000)
     talk.commit_offsets(a, {0: 7_900_000})
@@ -1412,8 +1397,7 @@ def test_O_11_ignores_what_can_have_been_read(talk: Conversation) -> None:
 
 
 def test_O_11_is_over_when_it_has_not_recurred_for_a_while(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0,), b: (2,)})
+    a, b = sharing(talk, (0,))
     talk.commit_offsets(a, {0: 40})
     talk.commit_offsets(a, {0: 90_000_000})
     live(talk, [a, b], 2 + talk.settings.quiet_ms // 1_000)

@@ -9,7 +9,7 @@ from tests.coordinator_model.classic import complete, live
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.loops import told_to_rejoin
-from tests.coordinator_model.rules.offsets import assign, give
+from tests.coordinator_model.rules.offsets import assign, give, sharing
 
 
 def findings_of(talk: Conversation, rule: str) -> list[Finding]:
@@ -18,8 +18,7 @@ def findings_of(talk: Conversation, rule: str) -> list[Finding]:
 
 def two(talk: Conversation) -> tuple[Client, Client]:
     """Member a has partitions 0 and 1, b has 2 and 3."""
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0, 1), b: (2, 3)})
+    a, b = sharing(talk, (0, 1), (2, 3))
     return a, b
 
 
@@ -132,8 +131,7 @@ def test_O_15_is_quiet_about_partitions_that_a_member_has_just_been_given(talk: 
 
 
 def test_M_13_names_the_record_at_which_a_client_dies_each_time(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    give(talk, [a, b], 3, {a: (0,), b: (1,)})
+    a, b = sharing(talk, (0,), (1,))
     talk.commit_offsets(b, {1: 667})
     live(talk, [a, b], 5)
     for generation in range(4, 8):
