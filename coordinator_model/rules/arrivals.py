@@ -19,6 +19,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import CONSUMER
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
+from coordinator_model.groups.evidence import client_text, process_of
 from coordinator_model.groups.records import ClientInfo, Member
 from coordinator_model.groups.requests import NO_TOPICS
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, captured, severity_of_absence, the_client, timer_rule, who
@@ -49,20 +50,25 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     Condition: FindCoordinator named one address to a client at least five times over 20 s (standstill_ms), three times on its last
         connection, with pauses of at most 30 s, and the client has sent nothing else of this group meanwhile; or it was named the
         address, and connections of its host to it have failed for 20 s since, as packets or the tap show. An error where the group
-        has no member.
+        has no member. The threads of a Kafka Streams process count as one client.
     Expected: A request to join on a connection to that address within a second.
     Action: Let advertised.listeners of the broker named, on the listener that the client uses, name an address that the client
         reaches: look at name resolution, firewalls, and container networks. Before a tap or a proxy, its address belongs there.
     False alarms: A broker that is away for longer, and was named still.
     """
     patience_us = group.settings.standstill_ms * 1_000
-    for subject, client in group.arrivals.standing(Stage.REACHES, group.members):
+    told = set[str]()
+    for thread, client in group.arrivals.standing(Stage.REACHES, group.members):
         failed = group.facts.failed_connections(group.cluster, client.address, client.actor.address)
         is_near = failed is not None and failed.first_us - client.last_us <= SAME_OUTAGE_US  # else it is another client's
         fails = failed is not None and is_near and failed.last_us - max(failed.first_us, client.since_us) >= patience_us
         if not fails and not _looks_in_vain(client, patience_us):
             continue
         last_us = max(client.last_us, failed.last_us if failed is not None and fails else 0)
+        subject = _of_process(thread, client)
+        if subject in told:
+            continue
+        told.add(subject)
 
         def describe(
             subject: str = subject, client: Arrival = client, failed: FailedConnections | None = failed, last_us: int = last_us
@@ -72,15 +78,21 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
             others = f" {there} of the group reach theirs." if any(group.present_members()) else " Nobody consumes in this group."
             return Breach(
                 subject,
-                f"{begin(the_client(client.actor))} cannot reach the coordinator of group {group.name}: it was named {client.address} "
-                f"{times} since {clock(client.since_us)}, and asked nothing there.{_connections(client, failed)}{others}"
+                f"{begin(the_client(process_of(client.actor)))} cannot reach the coordinator of group {group.name}: it was named "
+                f"{client.address} {times} since {clock(client.since_us)}, and asked nothing there.{_connections(client, failed)}{others}"
                 f"{cost_so_far(last_us - client.since_us)}",
                 f"{counted(client.lookups, 'FindCoordinator answer')} naming {client.address}, and no request to join",
                 captured(client.frame),
-                actor=client.actor,
+                actor=process_of(client.actor),
             )
 
         yield Due(last_us, subject, severity_of_absence(group), describe, last_us + 2 * RUN_US)
+
+
+def _of_process(thread: str, client: Arrival) -> str:
+    """Return by what a client is known of which the threads of Kafka Streams are one, as they fail alike."""
+    process = process_of(client.actor)
+    return thread if process == client.actor or client.instance_id is not None else client_text(process)
 
 
 def _looks_in_vain(client: Arrival, patience_us: int) -> bool:
@@ -114,17 +126,19 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
 
     Condition: FindCoordinator named a client the coordinator, and for a minute it has sent nothing else of this group, while its
         connection is open. A warning, after 20 s (standstill_ms), where Metadata answers say that a topic for which it asks does not
-        exist, or is not for it.
+        exist, or is not for it. The threads of a Kafka Streams process count as one client.
     Expected: A request to join within a second.
     Action: Look whether the topic that it subscribes to exists, and whether its pattern matches one: several libraries do not join
         before. Look whether the client reaches the address named.
     False alarms: A client that has a group id and does not consume, such as one that reads the ends of partitions. A coordinator
         whose connections are not captured.
     """
-    for subject, client in group.arrivals.standing(Stage.REACHES, group.members):
-        if client.actor.connection not in group.connections:
+    told = set[str]()
+    for thread, client in group.arrivals.standing(Stage.REACHES, group.members):
+        subject = _of_process(thread, client)
+        if client.actor.connection not in group.connections or subject in told:
             continue
-
+        told.add(subject)
         why = _no_topic(group, client)
         patience_us = group.settings.standstill_ms * 1_000 if why else _NEVER_JOINS_US
 
@@ -134,12 +148,12 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
             asks, action = why or ("", None)
             return Breach(
                 subject,
-                f"{begin(the_client(client.actor))} was named the coordinator {client.address} of group {group.name} at "
+                f"{begin(the_client(process_of(client.actor)))} was named the coordinator {client.address} of group {group.name} at "
                 f"{clock(client.since_us)} and has not asked to join for {seconds(patience_us)}, though its connection is open: it "
                 f"reads nothing.{asks}{cost_so_far(patience_us)}",
                 "no request of this client in the group but FindCoordinator",
                 captured(client.frame),
-                actor=client.actor,
+                actor=process_of(client.actor),
                 action=action,
                 certainty=CONFIRMED if why else None,
             )

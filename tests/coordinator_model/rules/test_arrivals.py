@@ -203,6 +203,23 @@ def test_M_15_fires_when_a_client_is_named_an_address_again_and_again_and_never_
     assert talk.rules() == ["M-15"]
 
 
+def threads(talk: Conversation, *processes: str) -> list[Client]:
+    """Two threads of each process of Kafka Streams."""
+    return [talk.client(f"{process}-StreamThread-{number}-consumer") for process in processes for number in (1, 2)]
+
+
+def test_M_15_is_one_finding_of_all_threads_of_a_process(talk: Conversation) -> None:
+    clients = threads(talk, "app-1", "app-2")
+    for _ in range(25):
+        for client in clients:
+            talk.find_coordinator(client, address="10.0.0.9:9099")
+        talk.wait(1_000)
+    assert [(finding.rule, finding.client_id) for finding in talk.opened()] == [("M-15", "app-1"), ("M-15", "app-2")]
+    assert talk.opened()[0].summary.startswith("Client app-1 at 10.0.0.1")
+    talk.wait(120_000)
+    assert [finding.rule for finding in talk.findings if finding.status is Status.RESOLVED] == ["M-15", "M-15"]
+
+
 def test_M_15_warns_where_others_are_members(talk: Conversation) -> None:
     members = consuming(talk, "a", "b")
     c = talk.client("notify")
@@ -317,6 +334,13 @@ def test_M_16_notes_a_client_that_finds_its_coordinator_and_never_asks_to_join(t
     talk.close(c)
     talk.wait(2_000)
     assert talk.the("M-16").status is Status.RESOLVED
+
+
+def test_M_16_is_one_finding_of_all_threads_of_a_process(talk: Conversation) -> None:
+    for thread in threads(talk, "app-1", "app-2"):
+        talk.find_coordinator(thread)
+    talk.wait(62_000)
+    assert [(finding.rule, finding.client_id) for finding in talk.opened()] == [("M-16", "app-1"), ("M-16", "app-2")]
 
 
 def asks_in_vain(talk: Conversation, client: Client, topic: str, partitions: int = 0) -> None:
