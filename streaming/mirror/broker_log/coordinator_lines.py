@@ -44,40 +44,44 @@ _ID: Final = ".{1,512}?"
 
 _BY_IDS: Final = r"Member\[group\.instance\.id (?P<instance>ID), member\.id (?P<member>ID)\]"
 
-_MEMBER: Final = (
-    r"(?:\[MemberId ID\])? (?:Static m|Streams m|Dynamic m|M)ember (?P<member>ID)(?: with instance id (?P<instance>ID))?"
-)
-"""What MEMBER stands for."""
+_SHORT: Final = {
+    "[GROUP]": r"\[GroupId (?P<group>ID)\]",
+    "MEMBER": r"[ANY] (?:Static m|Streams m|Dynamic m|M)ember (?P<member>ID)(?: with instance id (?P<instance>ID))?",
+    "[ANY]": r"(?:\[MemberId ID\])?",
+    "GENERATION": r"(?P<generation>\d{1,10})",
+    "ID": _ID,
+}
+"""What words in capitals stand for, in the order in which they are replaced."""
+
+
+def _whole(pattern: str) -> re.Pattern[str]:
+    for short, meant in _SHORT.items():
+        pattern = pattern.replace(short, meant)
+    return re.compile(_BEGIN + pattern)
+
 
 SENTENCES: Final = tuple(
-    Sentence(since, until, kind, re.compile(_BEGIN + pattern.replace("MEMBER", _MEMBER).replace("ID", _ID)))
+    Sentence(since, until, kind, _whole(pattern))
     for since, until, kind, pattern in (
-        (
-            *("2.0", "2.0", "began"),
-            r"Preparing to rebalance group (?P<group>ID) with old generation (?P<generation>\d{1,10}) \(\S+\)$",
-        ),
+        ("2.0", "2.0", "began", r"Preparing to rebalance group (?P<group>ID) with old generation GENERATION \(\S+\)$"),
         (
             *("2.1", "", "began"),
             (
-                r"Preparing to rebalance group (?P<group>ID) in state \w+ with old generation (?P<generation>\d{1,10}) (?:\(\S+\) )?"
+                r"Preparing to rebalance group (?P<group>ID) in state \w+ with old generation GENERATION (?:\(\S+\) )?"
                 r"\(reason: (?P<reason>.+?)(?:; client reason: (?P<client_reason>.*))?\)\.?$"
             ),
         ),
         (
-            "2.0",
-            "",
-            "stabilized",
-            r"Stabilized group (?P<group>ID) generation (?P<generation>\d{1,10})(?: \(\S+\))?(?: with (?P<members>\d{1,10}) memb|$)",
+            *("2.0", "", "stabilized"),
+            r"Stabilized group (?P<group>ID) generation GENERATION(?: \(\S+\))?(?: with (?P<members>\d{1,10}) memb|$)",
         ),
         (
             *("2.0", "", "assigned"),
-            r"Assignment received from leader (?:(?P<member>ID) )?for group (?P<group>ID) for generation (?P<generation>\d{1,10})",
+            r"Assignment received from leader (?:(?P<member>ID) )?for group (?P<group>ID) for generation GENERATION",
         ),
         ("2.0", "", "failed", r"Member (?P<member>ID) in group (?P<group>ID) has failed, removing it from the group"),
         (
-            "2.7",
-            "",
-            "dropped",
+            *("2.7", "", "dropped"),
             r"Group (?P<group>ID) removed? dynamic members who haven't joined: (?:\w*Set\(|\[)(?P<members>.+)[)\]]",
         ),
         ("2.2", "2.3", "left", r"Member (?P<member>ID) in group (?P<group>ID) has left, removing it from the group"),
@@ -98,9 +102,7 @@ SENTENCES: Final = tuple(
             ),
         ),
         (
-            "4.0",
-            "",
-            "joined",
+            *("4.0", "", "joined"),
             r"Pending dynamic member with id (?P<member>ID) joins group (?P<group>ID) in \w+ state\. Adding to the group",
         ),
         (
@@ -135,64 +137,36 @@ SENTENCES: Final = tuple(
                 r"(?:current|existing) memberId=(?P<member>ID) during operation (?P<operation>[\w-]+)"
             ),
         ),
-        ("2.0", "", "empty", r"Group (?P<group>ID) with generation (?P<generation>\d{1,10})(?: \(\S+\))? is now empty"),
-        ("2.0", "3.9", "unloaded", r"Unloading group metadata for (?P<group>ID) with generation (?P<generation>\d{1,10})"),
-        ("2.0", "3.9", "loaded", r"Loading group metadata for (?P<group>ID) with generation (?P<generation>\d{1,10})"),
+        ("2.0", "", "empty", r"Group (?P<group>ID) with generation GENERATION(?: \(\S+\))? is now empty"),
+        ("2.0", "3.9", "unloaded", r"Unloading group metadata for (?P<group>ID) with generation GENERATION"),
+        ("2.0", "3.9", "loaded", r"Loading group metadata for (?P<group>ID) with generation GENERATION"),
         ("4.0", "", "loaded", r"Loaded (?P<type>\w+) group (?P<group>ID) with \d+ members\.?$"),
-        ("4.0", "", "converted", r"\[GroupId (?P<group>ID)\] Converted the (?:empty )?\w+ group to a (?P<type>\w+) group"),
+        ("4.0", "", "converted", r"[GROUP] Converted the (?:empty )?\w+ group to a (?P<type>\w+) group"),
         (
-            "4.0",
-            "",
-            "unloaded",
-            r"\[GroupId=(?P<group>ID)\] Unload(?:ing|ed) group metadata for (?:generation|group epoch) (?P<generation>\d{1,10})",
+            *("4.0", "", "unloaded"),
+            r"\[GroupId=(?P<group>ID)\] Unload(?:ing|ed) group metadata for (?:generation|group epoch) GENERATION",
         ),
-        (
-            *("4.0", "", "epoch joined"),
-            (
-                r"\[GroupId (?P<group>ID)\]MEMBER "
-                r"joins the (?P<type>\w+) group"
-            ),
-        ),
-        (
-            *("4.1", "", "epoch joined"),
-            r"\[GroupId (?P<group>ID)\]\[MemberId (?P<member>ID)\] Member joins the (?P<type>streams) group",
-        ),
+        ("4.0", "", "epoch joined", r"[GROUP]MEMBER joins the (?P<type>\w+) group"),
+        ("4.1", "", "epoch joined", r"[GROUP]\[MemberId (?P<member>ID)\] Member joins the (?P<type>streams) group"),
         (
             *("4.0", "", "epoch replaced"),
             (
-                r"\[GroupId (?P<group>ID)\](?:\[MemberId ID\])? Static member with instance id (?P<instance>ID) re-joins the "
-                r"(?P<type>\w+) group using the \w+ protocol\. Created a new member (?P<new_member>ID) to replace the existing member "
-                r"(?P<member>ID)\."
+                r"[GROUP][ANY] Static member with instance id (?P<instance>ID) re-joins the (?P<type>\w+) group using the \w+ protocol\. "
+                r"Created a new member (?P<new_member>ID) to replace the existing member (?P<member>ID)\."
             ),
         ),
-        ("4.0", "", "epoch away", r"\[GroupId (?P<group>ID)\]MEMBER temporarily left the (?P<type>\w+) group"),
-        ("4.0", "", "epoch left", r"\[GroupId (?P<group>ID)\]MEMBER left the (?P<type>\w+) group"),
+        ("4.0", "", "epoch away", r"[GROUP]MEMBER temporarily left the (?P<type>\w+) group"),
+        ("4.0", "", "epoch left", r"[GROUP]MEMBER left the (?P<type>\w+) group"),
         (
             *("4.0", "", "fenced"),
             (
-                r"\[GroupId (?P<group>ID)\](?:\[MemberId ID\])? Static member (?P<refused>ID) with instance id (?P<instance>ID) is fenced "
+                r"[GROUP][ANY] Static member (?P<refused>ID) with instance id (?P<instance>ID) is fenced "
                 r"by existing member (?P<member>ID)\.?$"
             ),
         ),
-        (
-            *("4.0", "", "epoch fenced"),
-            (
-                r"\[GroupId (?P<group>ID)\]MEMBER fenced from the group because "
-                r"(?P<reason>.+)"
-            ),
-        ),
-        (
-            "4.0",
-            "",
-            "bumped",
-            r"\[GroupId (?P<group>ID)\](?:\[MemberId ID\])? Bumped (?:streams )?group epoch to (?P<generation>\d{1,10})",
-        ),
-        (
-            "4.0",
-            "",
-            "targeted",
-            r"\[GroupId (?P<group>ID)\](?:\[MemberId ID\])? Computed a new target assignment for epoch (?P<generation>\d{1,10})",
-        ),
+        ("4.0", "", "epoch fenced", r"[GROUP]MEMBER fenced from the group because (?P<reason>.+)"),
+        ("4.0", "", "bumped", r"[GROUP][ANY] Bumped (?:streams )?group epoch to GENERATION"),
+        ("4.0", "", "targeted", r"[GROUP][ANY] Computed a new target assignment for epoch GENERATION"),
     )
 )
 
