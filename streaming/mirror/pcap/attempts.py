@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streaming.mirror.pcap.segments import ACK, RST, SYN, Segment, ends, written
+from streaming.mirror.listener import written
+from streaming.mirror.pcap.segments import ACK, RST, SYN, Segment, ends
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,7 +36,7 @@ class Attempts:
         if flags & SYN and not flags & ACK:
             self._asked(sender, receiver, at_us)
         elif self._open.pop((receiver, sender), None) is not None and flags & RST:
-            self._failed.failed(written(sender), receiver[0], at_us, refused=True)
+            self._failed.failed(written(*sender), receiver[0], at_us, refused=True)
 
     def _asked(self, client: Side, broker: Side, at_us: int) -> None:
         if self._ports and broker[1] not in self._ports:
@@ -43,6 +44,6 @@ class Attempts:
         first_us = self._open.setdefault((client, broker), at_us)
         if first_us and at_us - first_us >= _REPEATED_US:
             self._open[client, broker] = 0
-            self._failed.failed(written(broker), client[0], at_us, refused=False)
+            self._failed.failed(written(*broker), client[0], at_us, refused=False)
         if len(self._open) > _OPEN_AT_MOST:
             del self._open[next(iter(self._open))]

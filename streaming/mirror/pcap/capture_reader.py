@@ -21,6 +21,7 @@ from coordinator_model.wire.record import Cause, Kind, Loss, MirrorRecord, gap, 
 from streaming.mirror.client_software import ClientSoftware
 from streaming.mirror.conversation import LARGEST_REQUEST
 from streaming.mirror.failed_connections import FailedConnections
+from streaming.mirror.listener import written
 from streaming.mirror.pcap.attempts import Attempts
 from streaming.mirror.pcap.capture_stats import CaptureStats
 from streaming.mirror.pcap.connection import CapturedConnection, Endpoint, UnidentifiedConnection
@@ -39,7 +40,6 @@ from streaming.mirror.pcap.segments import (
     is_later_fragment,
     networks,
     segment_of,
-    written,
 )
 from streaming.mirror.pcap.sockets import SocketEvent, Sockets
 from streaming.mirror.pcap.tls.first_bytes import FirstBytes
@@ -271,7 +271,7 @@ class CaptureReader:
 
     def _talk(self, stream: Stream, place: _Place, client: int, at_us: int, *, midway: bool) -> CapturedConnection:
         (client_host, client_port), endpoint = place.sides[client], place.sides[1 - client]
-        cluster = self._clusters.get(written(endpoint), self._cluster)
+        cluster = self._clusters.get(written(*endpoint), self._cluster)
         name = f"{client_host}:{client_port}-{endpoint[0]}:{endpoint[1]}-{at_us:x}"
         return CapturedConnection(
             self.legs.leg(endpoint, place.network),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinator_model.wire.record import MIRRORED_API_KEYS
 from streaming.mirror.answer_fields import AnswerFields
 from streaming.mirror.frames import REQUEST_PREFIX, SIZE_PREFIX
-from streaming.mirror.pcap.segments import Segment, ends, reverse, written
+from streaming.mirror.listener import written
+from streaming.mirror.pcap.segments import Segment, ends, reverse
 from streaming.mirror.topics import METADATA
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Clusters:
             for address in addresses if len(names) == 1 else ():
                 found.setdefault(address, set()).update(names)
         shown = {address: next(iter(names)) for address, names in found.items() if len(names) == 1}
-        return {written(address): cluster for address, cluster in (shown | known).items()}
+        return {written(*address): cluster for address, cluster in (shown | known).items()}
 
     def _request(self, key: bytes, payload: bytes) -> None:
         """Note who asks whom, if a segment begins with a request."""

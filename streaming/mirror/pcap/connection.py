@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
 from streaming.mirror.conversation import Conversation, _Exchange
 from streaming.mirror.frames import REQUEST_PREFIX, RESPONSE_PREFIX, SIZE_PREFIX, FrameReader, UnreadableError
+from streaming.mirror.listener import written
 from streaming.mirror.pcap.resync import HEADER, AwaitedResponse, RequestSearch, ResponseSearch, may_begin
-from streaming.mirror.pcap.segments import written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -120,7 +120,7 @@ class CapturedConnection(Conversation):
         topics: KnownTopics,
         software: ClientSoftware,
     ) -> None:
-        broker = written(endpoint)
+        broker = written(*endpoint)
         super().__init__(
             leg,
             cluster=cluster,

@@ -179,12 +179,6 @@ def ends(key: bytes) -> tuple[tuple[str, int], tuple[str, int]]:
     return (str(source), int.from_bytes(key[-4:-2], "big")), (str(destination), int.from_bytes(key[-2:], "big"))
 
 
-def written(end: tuple[str, int]) -> str:
-    """An address and a port as records have them."""
-    host, port = end
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 def networks(key: bytes) -> bytes:
     """The numbers of the virtual networks that a key is in, 3 bytes each."""
     return key[: _addresses(key)[0]]
