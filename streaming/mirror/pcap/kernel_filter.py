@@ -10,7 +10,7 @@ import ctypes
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streaming.mirror.pcap.segments import TCP
+from streaming.mirror.pcap.segments import FRAGMENT_OFFSET, TCP
 from streaming.mirror.pcap.tunnels import UDP, UDP_PORTS, WRAPPING
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _IPV4, _IPV6 = 0x0800, 0x86DD
 _WRAPPED: Final = (0x8100, 0x88A8, 0x8847, 0x8864)
 """EtherTypes of VLANs, MPLS and PPPoE: what is inside is looked at by the reader."""
 _IPV6_EXTENSIONS: Final = (0, 43, 44, 60)
-_FRAGMENT_OFFSET: Final = 0x1FFF
 _WHOLE: Final = 0x40000
 
 MOST_PORTS: Final = 60
@@ -92,7 +91,7 @@ def _blocks(ports: Collection[int]) -> Iterator[tuple[str, list[_Step]]]:
         ],
     )
     yield "IPv4", [_Step(_LOAD_BYTE, 9), *_by_protocol("IPv4")]
-    yield "IPv4 TCP", [_Step(_LOAD_HALF, 6), _Step(_JUMP_IF_SET, _FRAGMENT_OFFSET, "keep"), _Step(_HEADER_LENGTH, 0)]
+    yield "IPv4 TCP", [_Step(_LOAD_HALF, 6), _Step(_JUMP_IF_SET, FRAGMENT_OFFSET, "keep"), _Step(_HEADER_LENGTH, 0)]
     yield "IPv4 ports", _with_port(ports, _LOAD_HALF_BEHIND_HEADER, 0)
     yield "IPv4 UDP", [_Step(_HEADER_LENGTH, 0), _Step(_LOAD_HALF_BEHIND_HEADER, 2), *_one_of(UDP_PORTS)]
     yield "IPv6", [_Step(_LOAD_BYTE, 6), *_by_protocol("IPv6")]

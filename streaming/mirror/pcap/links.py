@@ -8,12 +8,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streaming.mirror.pcap.segments import LINK_TYPES
+from streaming.mirror.pcap.segments import IPV4, IPV6, LINK_TYPES, RAW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_RAW: Final = 101
 _NFLOG_PAYLOAD: Final = 9
 _PPP_OF_IP: Final = frozenset({b"\x00\x21", b"\x00\x57"})
 _pktap = struct.Struct("<III").unpack_from  # length of the header, type of what follows, its link type
@@ -37,21 +36,21 @@ def _in_nflog(packet: bytes) -> Inner | None:
     while True:
         length, kind = _tlv(packet, at)
         if kind == _NFLOG_PAYLOAD:
-            return Inner(_RAW, at + 4)
+            return Inner(RAW, at + 4)
         at += max(length + 3 & ~3, 4)
 
 
 def _in_pflog(packet: bytes) -> Inner | None:
-    return Inner(_RAW, packet[0] + 3 & ~3)
+    return Inner(RAW, packet[0] + 3 & ~3)
 
 
 def _in_ppp(packet: bytes) -> Inner | None:
     at = 2 if packet.startswith(b"\xff\x03") else 0
-    return Inner(_RAW, at + 2) if packet[at : at + 2] in _PPP_OF_IP else Inner(_RAW, len(packet))
+    return Inner(RAW, at + 2) if packet[at : at + 2] in _PPP_OF_IP else Inner(RAW, len(packet))
 
 
 def _in_hdlc(packet: bytes) -> Inner | None:
-    return Inner(_RAW, 4 if packet[2:4] in (b"\x08\x00", b"\x86\xdd") else len(packet))
+    return Inner(RAW, 4 if packet[2:4] in (IPV4, IPV6) else len(packet))
 
 
 _WRAPPERS: Final[dict[int, Callable[[bytes], Inner | None]]] = {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from streaming.background import Closing
 from streaming.errors import SetupError, why_not
 from streaming.mirror.pcap.kernel_filter import pointer, program
+from streaming.mirror.pcap.segments import COOKED, IPV4, IPV6, RAW
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -44,8 +45,7 @@ _block = struct.Struct("=8xIIII").unpack_from  # status, packets, where the firs
 _packet = struct.Struct(
     "=6I2xH22x2s"
 ).unpack_from  # next, seconds, nanoseconds, captured, length, status; where it begins; EtherType
-_IP: Final = frozenset({b"\x08\x00", b"\x86\xdd"})
-_RAW, _COOKED = 101, 113
+_IP: Final = frozenset({IPV4, IPV6})
 _COOKED_HEADER: Final = bytes(14)
 
 
@@ -131,9 +131,9 @@ class PacketSocket(Closing):
             data = ring[begin : begin + captured]
             at_us = seconds * 1_000_000 + nanoseconds // 1_000
             if kind in _IP:
-                found.append((at_us, _RAW, data, length))
+                found.append((at_us, RAW, data, length))
             else:
-                found.append((at_us, _COOKED, _COOKED_HEADER + kind + data, length + 16))
+                found.append((at_us, COOKED, _COOKED_HEADER + kind + data, length + 16))
             at += following
         return found
 

@@ -33,19 +33,20 @@ _LEFT_TO_DPKT: Final = frozenset({b"\x88\x47", b"\x88\x48", b"\x88\x64"})  # MPL
 TCP: Final = 6
 _IPV6_EXTENSIONS: Final = frozenset({0, 43, 44, 51, 60, 135})
 
-_ETHERNET: Final = 1
+ETHERNET, RAW, COOKED = 1, 101, 113
+"""Link types, as capture files have them: RAW begins with the network header, COOKED with that of Linux."""
 
 # Where the network header begins, and where its EtherType stands; -1 where the IP version decides.
 LINKS: Final[dict[int, tuple[int, int]]] = {
-    _ETHERNET: (14, 12),
+    ETHERNET: (14, 12),
     0: (4, -1),  # NULL
     108: (4, -1),  # LOOP
     12: (0, -1),  # RAW, by one operating system or another
     14: (0, -1),
-    101: (0, -1),
+    RAW: (0, -1),
     228: (0, -1),  # IPV4
     229: (0, -1),  # IPV6
-    113: (16, 14),  # LINUX_SLL
+    COOKED: (16, 14),
     276: (20, 0),  # LINUX_SLL2
 }
 LINK_TYPES: Final = frozenset(LINKS)
@@ -55,7 +56,7 @@ _ipv4 = struct.Struct(">BxHxxHxBxx8s").unpack_from  # version and header length,
 _ipv6 = struct.Struct(">4xHBx32s").unpack_from  # payload length, next header, addresses
 _tcp = struct.Struct(">4sIIBB").unpack_from  # ports, sequence number, acknowledgement number, header length, flags
 UNFRAGMENTED: Final = 0x3FFF  # more fragments, and the fragment's offset
-_FRAGMENT_OFFSET: Final = 0x1FFF
+FRAGMENT_OFFSET: Final = 0x1FFF
 _IPV6_FRAGMENT: Final = 44
 WITHOUT_OPTIONS: Final = 0x45  # version and header length
 
@@ -95,7 +96,7 @@ def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
         kind, at = network_header(link, packet)
         if kind == IPV4:
             version, length, fragment, protocol, addresses = _ipv4(packet, at)
-            if protocol != TCP or fragment & _FRAGMENT_OFFSET:
+            if protocol != TCP or fragment & FRAGMENT_OFFSET:
                 return None
             transport, end = at + 4 * (version & 0xF), at + length
         elif kind == IPV6:
@@ -106,7 +107,7 @@ def _odd_segment(link: int, packet: bytes, original: int) -> Segment | None:
                 return None
             transport, end = at + 40, at + 40 + length
         else:
-            return _by_dpkt("ethernet", packet) if kind in _LEFT_TO_DPKT and link == _ETHERNET else None
+            return _by_dpkt("ethernet", packet) if kind in _LEFT_TO_DPKT and link == ETHERNET else None
         ports, sequence, acknowledged, offset, flags = _tcp(packet, transport)
     except (struct.error, IndexError):
         return None
@@ -123,7 +124,7 @@ def is_later_fragment(link: int, packet: bytes) -> bool:
         kind, at = network_header(link, packet)
         if kind == IPV4:
             _, _, fragment, protocol, _ = _ipv4(packet, at)
-            return protocol == TCP and bool(fragment & _FRAGMENT_OFFSET)
+            return protocol == TCP and bool(fragment & FRAGMENT_OFFSET)
         if kind == IPV6 and packet[at + 6] == _IPV6_FRAGMENT:
             return packet[at + 40] == TCP and int.from_bytes(packet[at + 42 : at + 44], "big") >= 8  # flags behind the offset
     except (struct.error, IndexError):

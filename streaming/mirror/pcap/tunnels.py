@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streaming.mirror.pcap.segments import IPV4, IPV6, network_header
+from streaming.mirror.pcap.segments import ETHERNET, FRAGMENT_OFFSET, IPV4, IPV6, RAW, network_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 DEEPEST: Final = 3
 """So many wrappings around a packet are taken off."""
 
-_ETHERNET, _RAW = 1, 101  # link types of the packet inside
 UDP, _GRE = 17, 47
 _IP_IN_IP: Final = frozenset({4, 41})
 WRAPPING: Final = frozenset({_GRE, *_IP_IN_IP})
@@ -28,13 +27,12 @@ WRAPPING: Final = frozenset({_GRE, *_IP_IN_IP})
 _TRANSPARENT_ETHERNET: Final = 0x6558
 _ERSPAN_I_II: Final = 0x88BE
 _ERSPAN_III: Final = 0x22EB
-_ERSPAN_FRAMES: Final = {0: _ETHERNET, 2: _RAW}
+_ERSPAN_FRAMES: Final = {0: ETHERNET, 2: RAW}
 _NETWORK_IS_VALID: Final = 0x08
-_LINKS: Final = {_TRANSPARENT_ETHERNET: _ETHERNET, 0x0800: _RAW, 0x86DD: _RAW}
+_LINKS: Final = {_TRANSPARENT_ETHERNET: ETHERNET, 0x0800: RAW, 0x86DD: RAW}
 
 _GRE_CHECKSUM, _GRE_ROUTING, _GRE_KEY, _GRE_SEQUENCE, _GRE_VERSION = 0x8000, 0x4000, 0x2000, 0x1000, 0x0007
 
-_FRAGMENT_OFFSET: Final = 0x1FFF
 _udp = struct.Struct(">2xH4x").unpack_from  # destination port
 _vxlan = struct.Struct(">B3x3sx").unpack_from  # flags, network
 _geneve = struct.Struct(">BxH3sx").unpack_from  # version and length of options, protocol, network
@@ -81,7 +79,7 @@ def _transport(link: int, packet: bytes) -> tuple[int, int]:
     kind, at = network_header(link, packet)
     if kind == IPV4:
         fragment = int.from_bytes(packet[at + 6 : at + 8], "big")
-        return (-1 if fragment & _FRAGMENT_OFFSET else packet[at + 9]), at + 4 * (packet[at] & 0xF)
+        return (-1 if fragment & FRAGMENT_OFFSET else packet[at + 9]), at + 4 * (packet[at] & 0xF)
     return (packet[at + 6] if kind == IPV6 else -1), at + 40
 
 
@@ -91,12 +89,12 @@ def _content(protocol: int, packet: bytes, at: int) -> _Content | None:
         return wrapped(packet, at + 8) if wrapped else None
     if protocol == _GRE:
         return _in_gre(packet, at)
-    return _Content("IP in IP", b"", _RAW, at) if protocol in _IP_IN_IP else None
+    return _Content("IP in IP", b"", RAW, at) if protocol in _IP_IN_IP else None
 
 
 def _in_vxlan(packet: bytes, at: int) -> _Content | None:
     flags, network = _vxlan(packet, at)
-    return _Content("VXLAN", network, _ETHERNET, at + 8) if flags == _NETWORK_IS_VALID else None
+    return _Content("VXLAN", network, ETHERNET, at + 8) if flags == _NETWORK_IS_VALID else None
 
 
 def _in_geneve(packet: bytes, at: int) -> _Content | None:
@@ -112,7 +110,7 @@ def _in_gre(packet: bytes, at: int) -> _Content | None:
         return None
     at += 4 + 4 * sum(bool(flags & optional) for optional in (_GRE_CHECKSUM, _GRE_KEY, _GRE_SEQUENCE))
     if protocol == _ERSPAN_I_II:  # type I has no header of its own, and no sequence number either
-        return _Content("ERSPAN", b"", _ETHERNET, at + 8) if flags & _GRE_SEQUENCE else _Content("ERSPAN", b"", _ETHERNET, at)
+        return _Content("ERSPAN", b"", ETHERNET, at + 8) if flags & _GRE_SEQUENCE else _Content("ERSPAN", b"", ETHERNET, at)
     if protocol == _ERSPAN_III:
         return _in_erspan_iii(packet, at)
     return _Content("GRE", b"", _LINKS[protocol], at) if protocol in _LINKS else None
