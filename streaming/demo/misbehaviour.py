@@ -62,7 +62,7 @@ class _Run:
         if sync:
             self.member.sync(share(self.options.topic, self.options.partitions, joined.members) if joined.members else None)
         leads = joined.leader == self.member.member_id
-        tell("joined", member_id=self.member.member_id, generation=joined.generation, leads=leads, local_port=self._port())
+        tell("joined", member_id=self.member.member_id, generation=joined.generation, leads=leads, local_port=self.local_port)
 
     def until_rebalance(self) -> None:
         """Heartbeat until the coordinator answers REBALANCE_IN_PROGRESS, or until the process must stop.
@@ -77,11 +77,20 @@ class _Run:
             if error != NONE:
                 raise RawClientError(f"heartbeat refused with error {error} before the first rebalance")
 
+    def until_dropped(self, answer: int) -> None:
+        """Heartbeat until the coordinator answers with another error than this one, or until the process must stop."""
+        while not self.pause():
+            error = self.member.heartbeat()
+            if error != answer:
+                tell("dropped", error=error)
+                return
+
     def pause(self) -> bool:
         """Wait for one heartbeat interval; return True if the process must stop."""
         return self._stop.wait(self.options.heartbeat_interval_ms / 1000)
 
-    def _port(self) -> int:
+    @property
+    def local_port(self) -> int:
         return self.member.connection.local_port
 
 
@@ -104,11 +113,7 @@ def _never_rejoins(run: _Run) -> None:
     """Heartbeat instead of rejoining, like a client whose poll loop hangs, until the coordinator removes the member."""
     run.join()
     run.until_rebalance()
-    while not run.pause():
-        error = run.member.heartbeat()
-        if error != REBALANCE_IN_PROGRESS:
-            tell("dropped", error=error)
-            return
+    run.until_dropped(REBALANCE_IN_PROGRESS)
 
 
 def _never_syncs(run: _Run) -> None:
@@ -116,11 +121,7 @@ def _never_syncs(run: _Run) -> None:
     run.join()
     run.until_rebalance()
     run.join(sync=False)
-    while not run.pause():
-        error = run.member.heartbeat()
-        if error != NONE:
-            tell("dropped", error=error)
-            return
+    run.until_dropped(NONE)
 
 
 def _never_gives_up(run: _Run) -> None:
@@ -129,7 +130,7 @@ def _never_gives_up(run: _Run) -> None:
     answer = _beat(run, member_id, 0, rebalance_timeout_ms=options.rebalance_timeout_ms, topic=options.topic)
     if answer.error_code != NONE:
         raise RawClientError(f"join refused with error {answer.error_code}")
-    tell("joined", member_id=member_id, generation=answer.member_epoch, leads=False, local_port=run.member.connection.local_port)
+    tell("joined", member_id=member_id, generation=answer.member_epoch, leads=False, local_port=run.local_port)
     held, is_asked = _partitions(answer) or 0, False
     while not run.pause():
         answer = _beat(run, member_id, answer.member_epoch)

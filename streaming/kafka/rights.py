@@ -14,7 +14,7 @@ from streaming.config.settings import MAX_PARTITIONS
 from streaming.errors import SetupError
 from streaming.kafka.acls import command_config, grant, user_of
 from streaming.kafka.required_rights import topic_needs
-from streaming.kafka.topics import connect, monitor_topics, notifier_topics
+from streaming.kafka.topics import connect, error_of, monitor_topics, notifier_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,10 +83,7 @@ def _lacks(config: MonitorConfig, topic: str, lacking: dict[str, list[str]]) -> 
 
 def _absent(config: MonitorConfig, admin: AdminClient, topic: str, needs: dict[str, list[str]]) -> Report:
     """Of a topic that is not among those that the user may see."""
-    try:
-        error = admin.list_topics(topic, timeout=config.kafka.reach_timeout_s).topics[topic].error
-    except KafkaException as raised:
-        raise SetupError(f"cannot describe topic {topic}: {raised.args[0].str()}") from None
+    error = error_of(admin, config, topic)
     hidden = error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
     found = "not to be seen, or missing" if hidden else "missing"
     use = {operation: processes for operation, processes in needs.items() if operation != _CREATE}

@@ -211,11 +211,18 @@ def _why_not_created(properties: Mapping[str, Any], new: NewTopic, error: KafkaE
 
 
 def _raise_if_hidden(admin: AdminClient, config: MonitorConfig, topic: str, operation: str) -> None:
+    raise_if_hidden(config.kafka.for_librdkafka(), topic, error_of(admin, config, topic), operation)
+
+
+def error_of(admin: AdminClient, config: MonitorConfig, topic: str) -> KafkaError | None:
+    """What Kafka says of a topic that is not among those that the user may see.
+
+    :raises SetupError: when it does not answer.
+    """
     try:
-        error = admin.list_topics(topic, timeout=config.kafka.reach_timeout_s).topics[topic].error
+        return admin.list_topics(topic, timeout=config.kafka.reach_timeout_s).topics[topic].error
     except KafkaException as raised:
         raise SetupError(f"cannot describe topic {topic}: {_reason(raised)}") from None
-    raise_if_hidden(config.kafka.for_librdkafka(), topic, error, operation)
 
 
 def raise_if_hidden(properties: Mapping[str, Any], topic: str, error: KafkaError | None, operation: str) -> None:
