@@ -46,8 +46,7 @@ def anonymise(
     *,
     port: BrokerPorts = None,
     names: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write pseudonym and name of everything replaced to this file. Keep it."),
+        Path | None, typer.Option(metavar="FILE", help="Write pseudonym and name of everything replaced to this file. Keep it.")
     ] = None,
     key_log: KeyLogFile = None,
 ) -> None:

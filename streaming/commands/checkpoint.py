@@ -35,8 +35,7 @@ _PUT_AWAY: Final = "before-"
 _BEING_MADE: Final = "migrating"
 
 app: Final = typer.Typer(
-    no_args_is_help=True,
-    help="Inspect the checkpoint folder, migrate it to this release and configuration, or archive it.",
+    no_args_is_help=True, help="Inspect the checkpoint folder, migrate it to this release and configuration, or archive it."
 )
 
 ConfigFile = Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration of rebalance-monitor run (TOML).")]
@@ -152,11 +151,7 @@ def _sizes(folder: Path) -> Table:
     table = Table("", "files", "MB", box=None)
     for column in table.columns[1:]:
         column.justify = "right"
-    parts = [
-        *(str(lane.relative_to(folder)) for lane in checkpoint.lanes_in(folder)),
-        checkpoint.QUALITY,
-        "scratch",
-    ]
+    parts = [*(str(lane.relative_to(folder)) for lane in checkpoint.lanes_in(folder)), checkpoint.QUALITY, "scratch"]
     parts += sorted(each.name for each in folder.glob(f"{_PUT_AWAY}*"))
     for part in parts:
         sizes = list(_sizes_below(folder / part))

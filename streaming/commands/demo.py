@@ -36,8 +36,7 @@ def demo(
     ] = "90s",
     *,
     keep: Annotated[
-        bool,
-        typer.Option("--keep", help="Let everything run at the end, until Ctrl-C, and keep all data and logs in a folder."),
+        bool, typer.Option("--keep", help="Let everything run at the end, until Ctrl-C, and keep all data and logs in a folder.")
     ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Print one line per event instead of live tables.")] = False,
 ) -> None:

@@ -52,10 +52,7 @@ def main(
         if not check:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(DOCUMENTS[name](), encoding="utf-8")
-        typer.echo(
-            f"{name} is out of date; run 'python -m streaming.commands.docs'" if check else f"wrote {name}",
-            err=check,
-        )
+        typer.echo(f"{name} is out of date; run 'python -m streaming.commands.docs'" if check else f"wrote {name}", err=check)
     if check and drifted:
         raise typer.Exit(1)
 

@@ -15,10 +15,7 @@ from streaming.commands.output import fail, stdout
 
 
 def protocol(
-    api: Annotated[
-        str | None,
-        typer.Argument(metavar="[API|ERROR|ROW]", help="Heartbeat, ILLEGAL_GENERATION, 27 or H10."),
-    ] = None,
+    api: Annotated[str | None, typer.Argument(metavar="[API|ERROR|ROW]", help="Heartbeat, ILLEGAL_GENERATION, 27 or H10.")] = None,
 ) -> None:
     """Print the protocol as tables: which answer a coordinator gives, in which state, to whom.
 

@@ -97,8 +97,7 @@ def replay(
     ] = False,
     group: Annotated[list[str] | None, typer.Option("--group", "-g", help="Report only this group. Can be repeated.")] = None,
     config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Take the [model] settings from this configuration of the monitor."),
+        Path | None, typer.Option(metavar="FILE", help="Take the [model] settings from this configuration of the monitor.")
     ] = None,
     cluster: Annotated[str, typer.Option(help="Name of the cluster in the output. Mirror records carry their own.")] = "",
     key_log: KeyLogFile = None,

@@ -74,12 +74,10 @@ def report(
         ),
     ] = None,
     group: Annotated[
-        list[str] | None,
-        typer.Option("--group", "-g", metavar="NAME", help="Report only this group. Can be repeated."),
+        list[str] | None, typer.Option("--group", "-g", metavar="NAME", help="Report only this group. Can be repeated.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the report to a file, and not to standard output."),
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to a file, and not to standard output.")
     ] = None,
     form: Annotated[
         Format, typer.Option("--format", "-f", help="Make a page, Markdown, or JSON with everything in it.")

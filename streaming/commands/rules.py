@@ -17,8 +17,7 @@ from streaming.replay.timeline import COLOURS
 
 def rules(
     rule: Annotated[
-        str | None,
-        typer.Argument(metavar="[ID]", help="A rule id (G-02), a family (G), or a word of a rule's name."),
+        str | None, typer.Argument(metavar="[ID]", help="A rule id (G-02), a family (G), or a word of a rule's name.")
     ] = None,
     *,
     severity: Annotated[Severity | None, typer.Option(help="List only rules of this severity and above.")] = None,

@@ -47,9 +47,7 @@ _STATUS_EVERY_S: Final = 10.0
 _AT_MOST_S: Final = 2.0
 
 
-def run_command(
-    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).")],
-) -> None:
+def run_command(config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (TOML).")]) -> None:
     """Run the monitor until it is stopped: read the mirror topic, replay it through the coordinator model, publish findings.
 
     rebalance-monitor run --config deploy/rebalance-monitor.toml

@@ -137,15 +137,13 @@ def tap(
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Key of --tls-certificate, PEM, unencrypted.")] = None,
     tls_client_ca: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Refuse clients without a certificate that one of these has signed."),
+        Path | None, typer.Option(metavar="FILE", help="Refuse clients without a certificate that one of these has signed.")
     ] = None,
     broker_tls: Annotated[
         bool, typer.Option("--broker-tls", help="Speak TLS to the brokers, trusting what the system trusts.")
     ] = False,
     broker_ca: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Speak TLS to the brokers, trusting only what one of these has signed."),
+        Path | None, typer.Option(metavar="FILE", help="Speak TLS to the brokers, trusting only what one of these has signed.")
     ] = None,
     broker_certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Certificate to show to the brokers, PEM.")

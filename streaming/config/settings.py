@@ -21,16 +21,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from coordinator_model.groups.epochs.kinds import KINDS
 from coordinator_model.settings import Settings
 from streaming.config import keys
-from streaming.config.base import (
-    CertificateFile,
-    ClientProperty,
-    ExistingFile,
-    LocalPath,
-    SecretFile,
-    Section,
-    plain_key,
-    secret,
-)
+from streaming.config.base import CertificateFile, ClientProperty, ExistingFile, LocalPath, SecretFile, Section, plain_key, secret
 from streaming.config.metrics import Lag, Metrics
 from streaming.config.notify import Notify, Traces
 from streaming.config.spark import Spark

@@ -92,13 +92,7 @@ class Status(NamedTuple):
 
         :param measured: what is said beside the model's own figures.
         """
-        status = {
-            "topic": topic,
-            "partition": partition,
-            "written_ms": time.time_ns() // 1_000_000,
-            **measured,
-            **self.figures,
-        }
+        status = {"topic": topic, "partition": partition, "written_ms": time.time_ns() // 1_000_000, **measured, **self.figures}
         return OutputRow(outputs.status, f"{topic}/{partition}", _dumps(status))
 
 

@@ -330,11 +330,7 @@ class LastingConsumer:
     """A consumer of assigned partitions that goes on where it was when its client has to be replaced."""
 
     def __init__(
-        self,
-        credentials: Credentials,
-        settings: Mapping[str, Any],
-        *,
-        on_error: Callable[[KafkaError], None] = lambda _error: None,
+        self, credentials: Credentials, settings: Mapping[str, Any], *, on_error: Callable[[KafkaError], None] = lambda _error: None
     ) -> None:
         self.credentials = credentials
         self._on_error = on_error

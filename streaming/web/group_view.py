@@ -155,9 +155,7 @@ class GroupPage:
                 ),
             },
             lists={"lane-list": lanes},
-            attributes={
-                "lanes": {"height": str(picture.height), "data-to": f"{seen.to_s:.3f}", "data-span": f"{seen.span_s:g}"},
-            },
+            attributes={"lanes": {"height": str(picture.height), "data-to": f"{seen.to_s:.3f}", "data-span": f"{seen.span_s:g}"}},
             fixed={"past": past, "seen": seen, "links": _links(past, seen, now_s), "name": shown_name(past.key[1]), "query": query},
         )
 

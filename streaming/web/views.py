@@ -112,10 +112,7 @@ class Overview:
         several = len(clusters) > 1
         now_s = state.now_s()
         self._rows = {key: row for key, row in self._rows.items() if key in state.groups}
-        shown = sorted(
-            (one for past in chosen for one in findings.get(past.key, ())),
-            key=finding_order,
-        )
+        shown = sorted((one for past in chosen for one in findings.get(past.key, ())), key=finding_order)
         elsewhere = [] if wanted.is_set else [one for key, found in findings.items() if key not in state.groups for one in found]
         listed = finding_rows.rows(elsewhere + shown)
         return View(

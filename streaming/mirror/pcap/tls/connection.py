@@ -13,15 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streaming.mirror.pcap.tls.first_bytes import APPLICATION_DATA, CLIENT_HELLO, CONTENT_BEGINS, HANDSHAKE, HEADER, TLS_1_2
-from streaming.mirror.pcap.tls.protection import (
-    SUITES_1_2,
-    SUITES_1_3,
-    TAG,
-    Opened,
-    Protection,
-    Protection13,
-    protections_1_2,
-)
+from streaming.mirror.pcap.tls.protection import SUITES_1_2, SUITES_1_3, TAG, Opened, Protection, Protection13, protections_1_2
 
 if TYPE_CHECKING:
     from streaming.mirror.pcap.capture_stats import CaptureStats
