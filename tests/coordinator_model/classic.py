@@ -24,10 +24,19 @@ def completing_rebalance(talk: Conversation, names: Iterable[str] = ("a", "b"), 
 
 
 def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
+    """Seconds, each of which begins with their heartbeats."""
     for _ in range(seconds):
         for client in clients:
             talk.heartbeat(client)
         talk.wait(1_000)
+
+
+def beat(talk: Conversation, clients: list[Client], seconds: int) -> None:
+    """Seconds, each of which ends with their heartbeats."""
+    for _ in range(seconds):
+        talk.wait(1_000)
+        for client in clients:
+            talk.heartbeat(client)
 
 
 def zombie(talk: Conversation, client: Client, error: int, times: int = 5, every_ms: int = 3_000) -> None:

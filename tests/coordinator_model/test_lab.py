@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import wire
-from tests.coordinator_model.classic import completing_rebalance, settled
-from tests.coordinator_model.conversation import Client, Conversation
+from tests.coordinator_model.classic import beat, completing_rebalance, settled
+from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.rules.coordinators import fail_over
 
 
@@ -201,9 +201,9 @@ def test_T_03_knows_that_a_sync_of_a_stable_group_restarts_no_session(talk: Conv
     """A broker of 4.4 on a busy machine removed a member 2.8 s after the answer to its late SyncGroup, 7.7 s after the join phase."""
     a, b = completing_rebalance(talk)
     talk.answer(talk.ask(a, talk.sync_request(a, [a, b])), talk.synced())
-    _lives(talk, a, 5)
+    beat(talk, [a], 5)
     talk.answer(talk.ask(b, talk.sync_request(b, [])), talk.synced())
-    _lives(talk, a, 3)
+    beat(talk, [a], 3)
     talk.heartbeat(b, 25)
     assert talk.settled_rules() == []
 
@@ -211,15 +211,9 @@ def test_T_03_knows_that_a_sync_of_a_stable_group_restarts_no_session(talk: Conv
 def test_T_03_goes_by_the_heartbeat_that_was_accepted_since_the_sync(talk: Conversation) -> None:
     a, b = completing_rebalance(talk)
     talk.answer(talk.ask(a, talk.sync_request(a, [a, b])), talk.synced())
-    _lives(talk, a, 5)
+    beat(talk, [a], 5)
     talk.answer(talk.ask(b, talk.sync_request(b, [])), talk.synced())
-    _lives(talk, b, 1)
-    _lives(talk, a, 2)
+    beat(talk, [b], 1)
+    beat(talk, [a], 2)
     talk.heartbeat(b, 25)
     assert talk.settled_rules() == ["T-03"]
-
-
-def _lives(talk: Conversation, member: Client, seconds: int) -> None:
-    for _ in range(seconds):
-        talk.wait(1_000)
-        talk.heartbeat(member)

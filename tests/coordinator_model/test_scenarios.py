@@ -12,7 +12,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Severity
-from tests.coordinator_model.classic import complete, completing_rebalance, live, settled, told_to_rejoin
+from tests.coordinator_model.classic import beat, complete, completing_rebalance, live, settled, told_to_rejoin
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.rules.coordinators import fail_over
 
@@ -188,10 +188,7 @@ def test_an_issued_id_that_is_not_used_expires(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b")
     late = talk.client("late")
     talk.hand_out_id(late)
-    for _ in range(11):
-        talk.wait(1_000)
-        talk.heartbeat(a)
-        talk.heartbeat(b)
+    beat(talk, [a, b], 11)
     talk.refuse_join(talk.ask_join(late), 25, late.member_id)
     assert members(talk) == {a.member_id, b.member_id}
     no_errors(talk)
@@ -230,9 +227,7 @@ def test_completion_cancels_the_new_members_timer(talk: Conversation) -> None:
 def test_after_completion_a_new_member_has_its_own_session(talk: Conversation) -> None:
     a, b = talk.client("a"), talk.client("b")
     talk.round([a, b], 1)
-    for _ in range(14):
-        talk.wait(1_000)
-        talk.heartbeat(a)
+    beat(talk, [a], 14)
     assert "T-04" in talk.rules()
     assert members(talk) == {a.member_id}
     no_errors(talk)
@@ -408,10 +403,7 @@ def test_a_session_runs_out_during_a_rebalance(talk: Conversation) -> None:
     talk.wait(10_000)
     complete(talk, waiting, 5, a, [a, b])
     talk.sync_all([a, b])
-    for _ in range(5):
-        talk.wait(1_000)
-        talk.heartbeat(a)
-        talk.heartbeat(b)
+    beat(talk, [a, b], 5)
     assert members(talk) == {a.member_id, b.member_id}
     no_errors(talk)
 
@@ -576,10 +568,7 @@ def test_a_replacement_without_a_change_does_not_rebalance(talk: Conversation) -
     talk.close(b)
     new = replacement(talk, "b", a, 4, reason="restart")
     talk.call(new, talk.sync_request(new, []), talk.synced())
-    for _ in range(5):
-        talk.wait(1_000)
-        talk.heartbeat(a)
-        talk.heartbeat(new)
+    beat(talk, [a, new], 5)
     assert state(talk) == "Stable"
     assert members(talk) == {a.member_id, new.member_id}
     silent(talk)
@@ -694,9 +683,7 @@ def test_a_replacement_brings_its_own_timeouts(talk: Conversation) -> None:
     talk.call(new, talk.sync_request(new, []), talk.synced())
     told = {member["member_id"]: member for member in talk.group_json()["members"]}[new.member_id]
     assert (told["session_timeout_ms"], told["rebalance_timeout_ms"]) == (30_000, 90_000)
-    for _ in range(25):
-        talk.wait(1_000)
-        talk.heartbeat(a)
+    beat(talk, [a], 25)
     assert talk.rules() == ["P-10"]
     no_errors(talk)
 
@@ -777,10 +764,7 @@ def test_a_sync_of_a_version_without_protocol_fields_succeeds(talk: Conversation
 
 def test_nobody_syncs_and_all_are_kicked_while_heartbeating(talk: Conversation) -> None:
     a, b = completing_rebalance(talk, generation=4)
-    for _ in range(19):
-        talk.wait(1_000)
-        talk.heartbeat(a)
-        talk.heartbeat(b)
+    beat(talk, [a, b], 19)
     talk.wait(1_100)
     talk.heartbeat(a, 25)
     talk.heartbeat(b, 25)
@@ -792,10 +776,7 @@ def test_nobody_syncs_and_all_are_kicked_while_heartbeating(talk: Conversation) 
 def test_a_follower_does_not_sync_and_is_kicked(talk: Conversation) -> None:
     a, b = completing_rebalance(talk, generation=4)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
-    for _ in range(19):
-        talk.wait(1_000)
-        talk.heartbeat(a)
-        talk.heartbeat(b)
+    beat(talk, [a, b], 19)
     talk.wait(1_100)
     talk.heartbeat(b, 25)
     assert talk.the("R-03").member_id == b.member_id
@@ -805,9 +786,7 @@ def test_a_follower_does_not_sync_and_is_kicked(talk: Conversation) -> None:
 def test_the_leader_does_not_sync_and_the_followers_go_on(talk: Conversation) -> None:
     a, b = completing_rebalance(talk, generation=4)
     waiting = talk.ask(b, talk.sync_request(b, []))
-    for _ in range(20):
-        talk.wait(1_000)
-        talk.heartbeat(a)
+    beat(talk, [a], 20)
     talk.answer(waiting, talk.synced(27))
     talk.heartbeat(a, 25)
     talk.round([b], 5, leader=b)
@@ -817,10 +796,7 @@ def test_the_leader_does_not_sync_and_the_followers_go_on(talk: Conversation) ->
 
 def test_all_syncs_in_time_and_nothing_times_out(talk: Conversation) -> None:
     clients = stable(talk, "a", "b", "c", generation=4)
-    for _ in range(30):
-        talk.wait(1_000)
-        for client in clients:
-            talk.heartbeat(client)
+    beat(talk, clients, 30)
     assert len(members(talk)) == 3
     silent(talk)
 
@@ -1094,10 +1070,7 @@ def test_a_superseded_join_on_a_dead_connection_is_never_answered(talk: Conversa
     talk.close(a)
     complete(talk, waiting, 5, again, [again, b])
     talk.sync_all([again, b])
-    for _ in range(40):
-        talk.wait(1_000)
-        talk.heartbeat(again)
-        talk.heartbeat(b)
+    beat(talk, [again, b], 40)
     no_errors(talk)
 
 

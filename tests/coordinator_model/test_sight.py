@@ -7,7 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
-from tests.coordinator_model.classic import complete, completing_rebalance
+from tests.coordinator_model.classic import beat, complete, completing_rebalance
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
 SECOND_US = 1_000_000
@@ -17,15 +17,8 @@ def members(talk: Conversation) -> list[Client]:
     """Two members of generation 3 that have heartbeaten for a while."""
     clients = [talk.client("a"), talk.client("b")]
     talk.round(clients, 3)
-    live(talk, clients, 10)
+    beat(talk, clients, 10)
     return clients
-
-
-def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
-    for _ in range(seconds):
-        talk.wait(1_000)
-        for client in clients:
-            talk.heartbeat(client)
 
 
 def blind(talk: Conversation, seconds: float) -> None:
@@ -39,13 +32,13 @@ def test_a_gap_makes_no_member_silent(talk: Conversation) -> None:
     began_us = talk.now_us
     blind(talk, 31)
     talk._feed(Kind.GAP, None, pack_loss(Loss(60, 6_000, began_us, talk.now_us)))
-    live(talk, clients, 30)
+    beat(talk, clients, 30)
     assert talk.rules() == ["V-04"]
 
 
 def test_what_is_due_before_a_gap_is_said_before_it(talk: Conversation) -> None:
     a, b = members(talk)
-    live(talk, [a], 12)
+    beat(talk, [a], 12)
     dead_us = talk.now_us + 3 * SECOND_US
     talk.now_us = dead_us + 20 * SECOND_US
     talk._feed(Kind.GAP, None, pack_loss(Loss(60, 6_000, dead_us, talk.now_us)))
@@ -61,7 +54,7 @@ def test_a_mirror_whose_first_record_after_silence_is_a_gap_makes_no_member_sile
     began_us = talk.now_us
     blind(talk, 1)
     talk._feed(Kind.GAP, None, pack_loss(Loss(2, 200, began_us, talk.now_us)))
-    live(talk, clients, 30)
+    beat(talk, clients, 30)
     assert talk.rules() == ["V-04"]
 
 
@@ -87,7 +80,7 @@ def test_a_gap_that_cannot_be_read_makes_no_member_silent(talk: Conversation) ->
     clients = members(talk)
     blind(talk, 31)
     talk._feed(Kind.GAP, None, b"no loss")
-    live(talk, clients, 30)
+    beat(talk, clients, 30)
     assert talk.rules() == ["V-04"]
 
 
@@ -99,17 +92,17 @@ def test_a_restart_of_the_tap_makes_no_member_silent(talk: Conversation) -> None
             talk.close(client)
         blind(talk, 8.5)
         clients = [client.reconnected() for client in clients]
-        live(talk, clients, 20)
+        beat(talk, clients, 20)
     assert talk.rules() == []
 
 
 def test_a_short_blind_time_starts_no_session_over_but_puts_off_its_end(talk: Conversation) -> None:
     a, b = members(talk)
-    live(talk, [a], 7)
+    beat(talk, [a], 7)
     blind(talk, 8)
-    live(talk, [a, b], 5)
+    beat(talk, [a, b], 5)
     assert talk.rules() == []
-    live(talk, [a], 20)
+    beat(talk, [a], 20)
     assert talk.rules() == ["T-04"]
     assert talk.the("T-04").member_id == b.member_id
 
@@ -118,7 +111,7 @@ def test_a_clock_that_jumps_makes_no_late_survivor(talk: Conversation) -> None:
     """The capture's clock was set ahead by 60 s: T-02 accused the broker of keeping dead members."""
     clients = members(talk)
     blind(talk, 60)
-    live(talk, clients, 20)
+    beat(talk, clients, 20)
     assert talk.rules() == ["V-04"]
     assert "no record, not even a tick, for 61.0 s" in talk.the("V-04").summary
 
@@ -134,7 +127,7 @@ def test_a_join_phase_that_may_have_ended_unseen_is_not_overdue_at_once(talk: Co
     again = talk.ask_join(b)
     complete(talk, (asked, again), 4, a, [a, b])
     talk.sync_all([a, b])
-    live(talk, [a, b], 20)
+    beat(talk, [a, b], 20)
     assert talk.rules() == []
 
 
@@ -158,7 +151,7 @@ def test_a_frame_later_than_rules_wait_for_one_is_said_to_be_so(talk: Conversati
     talk.now_us = newest_us - 1_800_000
     talk.heartbeat(b)
     talk.now_us = newest_us
-    live(talk, [a, b], 70)
+    beat(talk, [a, b], 70)
     (opened, *_, resolved) = [finding for finding in talk.findings if finding.rule == "V-09"]
     assert opened.summary == (
         "A frame of broker 1 reached partition 0 of mirror 1.8 s after newer ones. Rules wait 0.5 s for late frames: what they say of "
@@ -177,7 +170,7 @@ def test_frames_that_come_late_for_half_a_minute_are_a_warning(talk: Conversatio
         talk.now_us = newest_us - 1_800_000
         talk.heartbeat(a)
         talk.now_us = newest_us
-        live(talk, [a, b], 10)
+        beat(talk, [a, b], 10)
     assert talk.the("V-09").severity is severity
 
 
@@ -199,9 +192,7 @@ def test_a_follower_whose_SyncGroup_may_wait_unseen_is_not_missed_and_the_leader
     a, b = completing_rebalance(talk)
     may_wait(talk, b)
     assert "group g is followed without that request" in talk.the("V-04").summary
-    for _ in range(26):
-        talk.wait(1_000)
-        talk.heartbeat(a)
+    beat(talk, [a], 26)
     assert {finding.rule for finding in talk.findings} == {"R-02", "V-04"}
     assert talk.the("R-02").client_id == "a"
 
@@ -211,13 +202,9 @@ def test_such_a_follower_that_is_silent_when_all_are_served_is_dead(talk: Conver
     may_wait(talk, b)
     talk.wait(8_000)
     talk.call(a, talk.sync_request(a, [a, b]), talk.synced())
-    for _ in range(9):
-        talk.wait(1_000)
-        talk.heartbeat(a)
+    beat(talk, [a], 9)
     assert "T-04" not in talk.rules()
-    for _ in range(6):
-        talk.wait(1_000)
-        talk.heartbeat(a)
+    beat(talk, [a], 6)
     assert talk.the("T-04").client_id == "b"
 
 
@@ -239,7 +226,7 @@ def log_says_expired(talk: Conversation, client: Client, group: str = "g") -> No
 
 def test_what_the_brokers_log_says_ends_a_session_at_once(talk: Conversation) -> None:
     a, b = members(talk)
-    live(talk, [a], 10)
+    beat(talk, [a], 10)
     log_says_expired(talk, b)
     ended_us = talk.now_us
     talk.settle()
@@ -256,8 +243,8 @@ def test_it_ends_a_session_of_a_length_that_no_frame_tells(talk: Conversation) -
     a, b = (talk.client(name) for name in "ab")
     for client in (a, b):
         client.member_id, client.generation = f"{client.name}-1", 3
-    live(talk, [a, b], 3)
-    live(talk, [a], 20)
+    beat(talk, [a, b], 3)
+    beat(talk, [a], 20)
     assert talk.rules() == []
     log_says_expired(talk, b)
     talk.settle()

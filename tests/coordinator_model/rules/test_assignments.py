@@ -13,7 +13,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.groups.classic import assignment_checks
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import live
+from tests.coordinator_model.classic import beat, live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment, subscription
 from tests.coordinator_model.rules.coordinators import fail_over
 from tests.coordinator_model.rules.generations import (
@@ -654,10 +654,7 @@ def forgotten(talk: Conversation) -> list[Client]:
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})
     join(talk, [a, b], 4)
     share_out(talk, [a, b], {a: parts(0), b: ASSIGNED})
-    for _ in range(25):
-        talk.wait(1_000)
-        talk.heartbeat(a)
-        talk.heartbeat(b)
+    beat(talk, [a, b], 25)
     return [a, b]
 
 
@@ -720,10 +717,7 @@ def test_A_11_forgets_topics_that_nobody_wants_any_more(talk: Conversation) -> N
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})
     join(talk, [a, b], 4, offers={a: subscription("u"), b: subscription("u")})
     share_out(talk, [a, b], {a: parts(0, topic="u"), b: parts(1, topic="u")})
-    for _ in range(25):
-        talk.wait(1_000)
-        talk.heartbeat(a)
-        talk.heartbeat(b)
+    beat(talk, [a, b], 25)
     assert talk.rules() == []
 
 
@@ -773,10 +767,7 @@ def test_A_11_does_not_guess_what_an_unreadable_entry_holds(talk: Conversation) 
     share_out(talk, [a, b], {a: parts(0), b: parts(1)})
     join(talk, [a, b], 4)
     share_out(talk, [a, b], {a: parts(0), b: b"\x00"})
-    for _ in range(25):
-        talk.wait(1_000)
-        talk.heartbeat(a)
-        talk.heartbeat(b)
+    beat(talk, [a, b], 25)
     assert talk.rules() == ["P-13"]
 
 

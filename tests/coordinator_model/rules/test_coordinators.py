@@ -12,6 +12,7 @@ from coordinator_model.groups.coordinator_changes import CONNECTIONS_KEPT, TENUR
 from coordinator_model.wire.record import Kind
 from tests.coordinator_model.classic import (
     ask_heartbeat,
+    beat,
     complete,
     completing_rebalance,
     live,
@@ -1119,10 +1120,7 @@ def lost(talk: Conversation) -> list[Client]:
     """Three members whose coordinator has just died."""
     clients = [talk.client(name) for name in "abc"]
     talk.round(clients, 3)
-    for _ in range(5):
-        talk.wait(1_000)
-        for client in clients:
-            talk.heartbeat(client)
+    beat(talk, clients, 5)
     for client in clients:
         talk.close(client)
     return clients
@@ -1140,10 +1138,7 @@ def test_C_14_warns_once_of_a_group_that_lost_its_coordinator_and_blames_none_of
         "3 clients ask for a coordinator."
     )
     again = [client.reconnected("2") for client in clients]
-    for _ in range(30):
-        talk.wait(1_000)
-        for client in again:
-            talk.heartbeat(client)
+    beat(talk, again, 30)
     assert talk.rules() == ["C-14"]
     assert talk.the("C-14").status is Status.RESOLVED
     assert talk.the("C-14").summary == (
@@ -1184,10 +1179,7 @@ def test_C_14_and_the_members_that_do_not_come_back_are_told_apart(talk: Convers
     clients = lost(talk)
     searching(talk, clients, 15)
     again = [client.reconnected("1") for client in clients[:2]]
-    for _ in range(30):
-        talk.wait(1_000)
-        for client in again:
-            talk.heartbeat(client)
+    beat(talk, again, 30)
     assert talk.rules() == ["C-14", "T-04"]
     assert "2 of its 3 members are back" in talk.the("C-14").summary
     assert talk.the("T-04").client_id == "c"
@@ -1210,10 +1202,7 @@ def test_C_14_allows_a_coordinator_that_is_back_within_half_a_session(talk: Conv
     clients = lost(talk)
     searching(talk, clients, 3)
     again = [client.reconnected("2") for client in clients]
-    for _ in range(30):
-        talk.wait(1_000)
-        for client in again:
-            talk.heartbeat(client)
+    beat(talk, again, 30)
     assert talk.rules() == []
 
 
@@ -1324,9 +1313,7 @@ def test_C_14_is_quiet_about_consumers_that_were_killed_and_started_again(talk: 
     talk.wait(3_000)
     talk.joined(asked, generation=4, leader=again, roster=[again])
     talk.sync_all([again])
-    for _ in range(20):
-        talk.wait(1_000)
-        talk.heartbeat(again)
+    beat(talk, [again], 20)
     assert talk.rules() == ["T-09", "T-04"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame
-from tests.coordinator_model.classic import complete
+from tests.coordinator_model.classic import beat, complete
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.epochs import Epochs
 
@@ -16,13 +16,6 @@ def captured_round(talk: Conversation, seen: list[Client], past: list[Client], g
     talk.wait(100)
     complete(talk, asked, generation, seen[0], everybody)
     talk.sync_all(seen, leader=seen[0])
-
-
-def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
-    for _ in range(seconds):
-        talk.wait(1_000)
-        for client in clients:
-            talk.heartbeat(client)
 
 
 def members(talk: Conversation) -> tuple[list[Client], list[Client]]:
@@ -38,7 +31,7 @@ def test_V_10_names_no_single_one_of_several(talk: Conversation) -> None:
     past[-1].member_id = "hides-1"
     for generation in (3, 4):
         captured_round(talk, seen, past, generation)
-        live(talk, seen, 20)
+        beat(talk, seen, 20)
     finding = talk.the("V-10")
     assert "sneaks-1, hides-1" in finding.summary
     assert finding.member_id is None
@@ -47,10 +40,10 @@ def test_V_10_names_no_single_one_of_several(talk: Conversation) -> None:
 def test_V_10_names_a_member_that_gets_past_the_tap(talk: Conversation) -> None:
     seen, past = members(talk)
     captured_round(talk, seen, past, 3)
-    live(talk, seen, 20)
+    beat(talk, seen, 20)
     assert talk.rules() == []  # its join may have come before the capture began
     captured_round(talk, seen, past, 4)
-    live(talk, seen, 20)
+    beat(talk, seen, 20)
     assert talk.rules() == ["V-10"]
     finding = talk.the("V-10")
     assert (finding.member_id, finding.generation) == ("sneaks-1", 4)
@@ -61,9 +54,9 @@ def test_V_10_is_over_when_the_member_comes_through_the_tap(talk: Conversation) 
     seen, past = members(talk)
     captured_round(talk, seen, past, 3)
     captured_round(talk, seen, past, 4)
-    live(talk, seen, 20)
+    beat(talk, seen, 20)
     captured_round(talk, [*seen, *past], [], 5)
-    live(talk, [*seen, *past], 20)
+    beat(talk, [*seen, *past], 20)
     assert talk.rules() == ["V-10"]
     assert [finding.status.value for finding in talk.findings if finding.rule == "V-10"] == ["open", "resolved"]
 
@@ -73,11 +66,11 @@ def test_V_10_is_silent_after_a_gap_and_about_static_members(talk: Conversation)
     captured_round(talk, seen, past, 3)
     talk.gap()
     captured_round(talk, seen, past, 4)
-    live(talk, seen, 20)
+    beat(talk, seen, 20)
     past[0].instance_id = "i-1"
     past[0].member_id = "sneaks-2"
     captured_round(talk, seen, past, 5)
-    live(talk, seen, 20)
+    beat(talk, seen, 20)
     assert "V-10" not in talk.rules()
 
 
@@ -88,7 +81,7 @@ def test_V_10_is_silent_about_a_client_that_went_away_while_it_joined(talk: Conv
     talk.ask_join(gone)
     talk.close(gone)
     captured_round(talk, seen, past, 4)
-    live(talk, seen, 20)
+    beat(talk, seen, 20)
     assert "V-10" not in talk.rules()
 
 
@@ -107,13 +100,6 @@ def two_members() -> tuple[Epochs, list[Client]]:
     return talk, clients
 
 
-def beat(talk: Epochs, clients: list[Client], seconds: int) -> None:
-    for _ in range(seconds // 5):
-        talk.wait(5_000)
-        for client in clients:
-            talk.beats(client)
-
-
 def describe(talk: Epochs, *extra: Member, error_code: int = 0) -> None:
     """An admin client asks, and the coordinator lists the two members and others."""
     listed = (Member(member_id="a-id"), Member(member_id="b-id"), *extra)
@@ -130,9 +116,9 @@ SNEAKS = Member(member_id="sneaks-id", client_id="sneaks", client_host="/10.0.0.
 def test_V_10_names_a_member_with_an_epoch_that_a_description_lists_and_no_frame() -> None:
     talk, clients = two_members()
     describe(talk, SNEAKS)
-    beat(talk, clients, 5)
+    talk.live(clients, 5)
     assert talk.rules() == []
-    beat(talk, clients, 10)
+    talk.live(clients, 10)
     finding = talk.the("V-10")
     assert (finding.blame, finding.member_id, finding.group_type) == (Blame.CAPTURE, "sneaks-id", "consumer")
     assert finding.summary.startswith(
@@ -144,7 +130,7 @@ def test_V_10_names_a_member_with_an_epoch_that_a_description_lists_and_no_frame
 def test_V_10_names_none_of_several_members_with_an_epoch_alone() -> None:
     talk, clients = two_members()
     describe(talk, SNEAKS, Member(member_id="creeps-id", client_id="creeps", client_host="/10.0.0.8"))
-    beat(talk, clients, 15)
+    talk.live(clients, 15)
     finding = talk.the("V-10")
     assert finding.member_id is None
     assert (
@@ -156,18 +142,18 @@ def test_V_10_of_a_member_with_an_epoch_is_over_when_it_is_seen_or_no_longer_lis
     for later in (lambda talk: talk.joins(talk.member("sneaks"), 3), describe):
         talk, clients = two_members()
         describe(talk, SNEAKS)
-        beat(talk, clients, 15)
+        talk.live(clients, 15)
         later(talk)
-        beat(talk, clients, 5)
+        talk.live(clients, 5)
         assert [finding.status.value for finding in talk.findings if finding.rule == "V-10"] == ["open", "resolved"]
 
 
 def test_V_10_of_a_member_with_an_epoch_is_over_ten_minutes_after_the_last_description() -> None:
     talk, clients = two_members()
     describe(talk, SNEAKS)
-    beat(talk, clients, 590)
+    talk.live(clients, 590)
     assert talk.the("V-10").status.value == "open"
-    beat(talk, clients, 15)
+    talk.live(clients, 15)
     assert talk.the("V-10").status.value == "resolved"
 
 
@@ -175,11 +161,11 @@ def test_V_10_is_silent_where_a_member_with_an_epoch_may_have_come_unseen() -> N
     talk, clients = two_members()
     describe(talk, Member(member_id="static-id", instance_id="i-1"))  # it may be away
     describe(talk, SNEAKS, error_code=30)
-    beat(talk, clients, 20)
+    talk.live(clients, 20)
     talk.gap()
-    beat(talk, clients, 30)
+    talk.live(clients, 30)
     describe(talk, SNEAKS)  # frames were lost a session ago
-    beat(talk, clients, 20)
+    talk.live(clients, 20)
     assert "V-10" not in talk.rules()
 
 
@@ -187,5 +173,5 @@ def test_V_10_of_a_member_with_an_epoch_survives_a_restart_of_the_monitor() -> N
     talk, clients = two_members()
     describe(talk, SNEAKS)
     talk.restore()
-    beat(talk, clients, 15)
+    talk.live(clients, 15)
     assert talk.rules() == ["V-10"]

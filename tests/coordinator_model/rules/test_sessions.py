@@ -10,6 +10,7 @@ from coordinator_model.rules.base import work_of
 from coordinator_model.wording import clock
 from tests.coordinator_model.classic import (
     ask_heartbeat,
+    beat,
     complete,
     completing_rebalance,
     live,
@@ -1261,8 +1262,6 @@ def test_T_04_of_a_Connect_worker_speaks_of_connectors_and_tasks() -> None:
     talk = Conversation()
     talk.protocol_type = "connect"
     a, b = settled(talk)
-    for _ in range(60):
-        talk.wait(1_000)
-        talk.heartbeat(a)
+    beat(talk, [a], 60)
     assert b.member_id in talk.the("T-04").summary
     assert "its connectors and tasks were idle" in talk.the("T-04").summary

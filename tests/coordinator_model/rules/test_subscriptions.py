@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model.finding import Blame, Severity, Status
+from tests.coordinator_model.classic import live
 from tests.coordinator_model.conversation import ASSIGNED, Client, Conversation, assignment
 from tests.coordinator_model.rules.generations import rebalance
 
@@ -18,10 +19,7 @@ def test_A_13_notes_services_that_share_a_group_and_no_topic(talk: Conversation)
     assert "subscribe to different topics: invoices by member invoices-0" in finding.summary
     assert "; payments by member payments-0" in finding.summary
     assert " and 1 other. The leader is member invoices-0" in finding.summary
-    for _ in range(70):
-        for client in (a, b, c):
-            talk.heartbeat(client)
-        talk.wait(1_000)
+    live(talk, [a, b, c], 70)
     assert talk.the("A-13").status is not Status.RESOLVED
 
 

@@ -10,6 +10,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty
 from coordinator_model.wire.record import Kind
+from tests.coordinator_model.classic import beat
 from tests.coordinator_model.conversation import Client, Conversation
 
 
@@ -27,20 +28,13 @@ def described(talk: Conversation, members: list[Client], *descriptions: wire.Des
     exporter = talk.client("exporter")
     for answer in descriptions:
         talk.call(exporter, wire.DescribeGroupsRequest(groups=("g",)), answer)
-        beat(talk, members)
-
-
-def beat(talk: Conversation, members: list[Client]) -> None:
-    for _ in range(2):
-        talk.wait(1_000)
-        for member in members:
-            talk.heartbeat(member)
+        beat(talk, members, 2)
 
 
 def settled(talk: Conversation) -> list[Client]:
     members = [talk.client(name) for name in "abc"]
     talk.round(members, 3)
-    beat(talk, members)
+    beat(talk, members, 2)
     return members
 
 
@@ -112,7 +106,7 @@ def test_a_description_that_was_cut_loses_nothing(talk: Conversation) -> None:
     members = settled(talk)
     request = wire.encode_request(wire.DescribeGroupsRequest(groups=("g",)), api_version=5, correlation_id=0, client_id="exporter")
     talk.raw(talk.client("exporter"), request[:-1], api_key=15, version=5, cut_bytes=1)
-    beat(talk, members)
+    beat(talk, members, 2)
     assert (talk.rules(), talk.model.changed_groups()[0].content["learning"]) == ([], None)
 
 
@@ -126,7 +120,7 @@ def test_a_description_whose_answer_was_cut_is_answered(talk: Conversation, capp
     talk._feed(Kind.RESPONSE, asked, answer[:64], cut_bytes=4_096, capped_bytes=capped_bytes)
     for _ in range(14):
         talk.wait(3_000)
-        beat(talk, members)
+        beat(talk, members, 2)
     assert (talk.rules(), talk.group_json()["learning"]) == ([], None)
 
 
@@ -134,7 +128,7 @@ def learnt_again(talk: Conversation) -> list[Client]:
     """A group seen in mid-life: its members have heartbeats, and nobody knows who else is a member."""
     members = settled(talk)
     talk.lose(1)
-    beat(talk, members[:2])
+    beat(talk, members[:2], 2)
     assert talk.group_json()["learning"] is not None
     return members
 
@@ -194,7 +188,7 @@ def test_a_description_shows_no_members_where_frames_do_not_bear_it_out(talk: Co
         for member in members:
             member.generation = 4
     if why != "no heartbeat after":
-        beat(talk, members[:2])
+        beat(talk, members[:2], 2)
     if why == "waiting joins":
         talk.ask_join(members[0])
     talk.call(exporter, request, description(members))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.coordinator_model.classic import complete, completing_rebalance
+from tests.coordinator_model.classic import beat, complete, completing_rebalance
 from tests.coordinator_model.conversation import Client, Conversation
 from tests.coordinator_model.restored import difference
 from tests.coordinator_model.rules.offsets import assign, give
@@ -42,10 +42,7 @@ def begun(talk: Conversation) -> list[Client]:
         talk.wait(1_000)
     complete(talk, asked, 1, clients[0], clients)
     assign(talk, clients, {clients[0]: (0,), clients[1]: (1,)})
-    for _ in range(20):
-        talk.wait(1_000)
-        for client in clients:
-            talk.heartbeat(client)
+    beat(talk, clients, 20)
     return clients
 
 
