@@ -119,14 +119,6 @@ def test_topics_that_were_dropped(talk: Epochs, *, newer: bool) -> None:
     silent(talk, *(["E-16"] if newer else []))
 
 
-def test_a_state_that_a_newer_broker_wrote_makes_the_fence_less_certain(talk: Epochs) -> None:
-    a, b = pair(talk)
-    talk.beats(moved(talk, b))
-    talk.refused(a.reconnected("2"), 110)
-    silent(talk, "E-03")
-    assert talk.the("E-03").certainty == "heuristic"
-
-
 def test_within_the_assignment_interval_a_joiner_gets_nothing_yet(talk: Epochs) -> None:
     a, b = talk.member("a"), talk.member("b")
     talk.joins(a, 2, foo(0, 1))
@@ -196,15 +188,6 @@ def test_a_member_that_waits_joins_again(talk: Epochs) -> None:
     talk.joins(b, 3, foo(2))
     talk.beats(b)
     silent(talk)
-
-
-@pytest.mark.parametrize("error", [42, 128])
-def test_malformed_requests_are_refused(talk: Epochs, error: int) -> None:
-    alone(talk)
-    wrong = {"rebalance_timeout_ms": -1} if error == 42 else {"subscribed_topic_regex": "f(oo"}
-    fields = {**talk.join_fields(), **wrong}
-    talk.refused(talk.member("b"), error, epoch=0, **fields)
-    silent(talk, *(["E-05"] if error == 42 else []))
 
 
 @pytest.mark.parametrize("seconds", [50, 65])
@@ -340,14 +323,6 @@ def test_commits_at_epochs_since_the_partition_was_assigned(talk: Epochs, epoch:
     a = alone(talk, 7)
     talk.beats(a, 10)
     talk.commits(a, error, epoch=epoch)
-    silent(talk)
-
-
-def test_an_operator_commits_into_an_empty_group(talk: Epochs) -> None:
-    a = alone(talk)
-    talk.leaves(a)
-    tool = talk.client("tool")
-    talk.commits(tool, epoch=-1)
     silent(talk)
 
 

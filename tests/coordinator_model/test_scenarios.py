@@ -550,19 +550,6 @@ def test_a_static_follower_with_another_protocol_rebalances(talk: Conversation) 
     silent(talk)
 
 
-def test_a_replacement_that_changes_the_selected_protocol_rebalances(talk: Conversation) -> None:
-    a, b = stable(talk, "a", "b", generation=4, static=("b",))
-    talk.close(b)
-    new = talk.client("b", instance_id="i-b")
-    asked = talk.ask_join(new, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
-    talk.heartbeat(a, 27)
-    again = talk.ask_join(a)
-    talk.joined(asked, generation=5, leader=a, roster=[], member_id="i-b-new")
-    talk.joined(again, generation=5, leader=a, roster=[a, new])
-    talk.sync_all([a, new])
-    no_errors(talk)
-
-
 def test_a_replacement_without_a_change_does_not_rebalance(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4, static=("b",))
     talk.close(b)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from coordinator_model import wire
-from coordinator_model.finding import Blame, Status
+from coordinator_model.finding import Blame, Severity, Status
 from tests.coordinator_model.classic import settled
 from tests.coordinator_model.conversation import Client
 from tests.coordinator_model.epoch_groups import alone, back_and_forth, joined_pair, newcomer, stubborn
@@ -55,11 +55,12 @@ def test_E_04_says_what_the_accepted_heartbeat_had_to_be_refused_for(talk: Epoch
 # ----------------------------------------------------------------------------------------------------
 
 
-def test_R_14_advises_about_the_client_while_it_has_time_and_about_the_broker_afterwards(talk: Epochs) -> None:
+def test_R_14_names_the_client_while_it_has_time_and_is_an_error_of_the_broker_that_accepts_it_afterwards(talk: Epochs) -> None:
     stubborn(talk, 195)
     first, *_, last = [finding for finding in talk.findings if finding.rule == "R-14"]
     assert (first.blame, "rebalance listener" in first.action) == (Blame.CLIENT, True)
-    assert (last.blame, "rebalance listener" in last.action) == (Blame.BROKER, False)
+    assert (last.severity, last.blame, "rebalance listener" in last.action) == (Severity.ERROR, Blame.BROKER, False)
+    assert "should have removed" in last.summary
     assert "the coordinator's log" in last.action
     assert "Restart" in last.action
 

@@ -118,7 +118,7 @@ def test_E_03_fires_with_less_certainty_after_the_coordinator_moved(talk: Epochs
     a, b = pair(talk)
     talk.beats(moved(talk, b))
     talk.refused(a.reconnected("2"), 110)
-    talk.settle()
+    assert talk.settled_rules() == ["E-03"]
     assert talk.the("E-03").certainty is Certainty.HEURISTIC
 
 

@@ -701,7 +701,7 @@ def skipping(talk: Conversation) -> tuple[Client, Client, Asked]:
     return again, b, asked
 
 
-def test_P_11_allows_a_static_leader_that_returns(talk: Conversation) -> None:
+def test_P_11_and_A_08_allow_a_static_leader_that_returns_and_is_told_to_skip(talk: Conversation) -> None:
     a, b, asked = skipping(talk)
     answer(talk, asked, generation=3, leader="a-2", member_id="a-2", members=[a, b], skip_assignment=True)
     deliver(talk, submit(talk, a, {}), parts(0))

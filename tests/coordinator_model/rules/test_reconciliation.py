@@ -176,13 +176,6 @@ def test_R_14_warns_of_partitions_that_are_not_given_up_and_says_who_waits_until
     assert talk.rules() == ["R-14"]
 
 
-def test_R_14_fires_as_an_error_of_the_broker_when_it_still_accepts_the_member(talk: Epochs) -> None:
-    stubborn(talk, 195)
-    finding = talk.the("R-14")
-    assert (finding.severity, finding.blame) == (Severity.ERROR, Blame.BROKER)
-    assert "should have removed" in finding.summary
-
-
 def test_R_14_allows_the_coordinator_to_have_loaded_the_group_again_unseen(talk: Epochs) -> None:
     """Twice, each time between two heartbeats; the member's time begins anew then."""
     stubborn(talk, 180)

@@ -62,6 +62,7 @@ def test_the_first_rebalance_costs_what_its_members_waited(talk: Timed) -> None:
     assert (record["partitions_moved"], record["partitions_stayed"], record["unheld"]) == (3, 0, {})
     assert record["last_member"] == "b-id"
     assert record["ended"] == "every member was served"
+    assert record["waited_for"] == []  # the coordinator waits by itself (group.initial.rebalance.delay.ms)
 
 
 def test_an_eager_rebalance_stops_everybody(talk: Timed, pair: tuple[Client, Client]) -> None:
@@ -625,11 +626,6 @@ def test_who_never_rejoined_was_waited_for_until_it_was_dropped(talk: Timed, pai
     talk.completes(joins, 2, 15_010)
     talk.syncs(15_040, {a: (15_050, (0,)), c: (15_060, (1,))})
     assert waits_of(talk.finished()) == [("b-id", "not rejoined", 5_000, False), ("a-id", "not rejoined", 1_090, True)]
-
-
-@pytest.mark.usefixtures("pair")
-def test_nobody_is_waited_for_in_an_empty_group(talk: Timed) -> None:
-    assert talk.finished()["waited_for"] == []  # the coordinator waits by itself (group.initial.rebalance.delay.ms)
 
 
 def test_who_left_began_it_and_is_not_waited_for(talk: Timed, pair: tuple[Client, Client]) -> None:
