@@ -7,7 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.wire.record import Cause, Kind, Loss, pack_loss
-from tests.coordinator_model.classic import beat, complete, completing_rebalance
+from tests.coordinator_model.classic import beat, complete, completing_rebalance, settled
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
 SECOND_US = 1_000_000
@@ -15,8 +15,7 @@ SECOND_US = 1_000_000
 
 def members(talk: Conversation) -> list[Client]:
     """Two members of generation 3 that have heartbeaten for a while."""
-    clients = [talk.client("a"), talk.client("b")]
-    talk.round(clients, 3)
+    clients = settled(talk)
     beat(talk, clients, 10)
     return clients
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from coordinator_model import wire
@@ -24,6 +22,7 @@ from tests.coordinator_model.conversation import ASSIGNED, Asked, Client, Conver
 from tests.coordinator_model.epoch_groups import alone
 from tests.coordinator_model.epochs import Epochs, foo
 from tests.coordinator_model.rules.coordinators import fail_over, searching
+from tests.coordinator_model.rules.offsets import SIMPLE
 
 HOUR_MS = 3_600_000
 
@@ -348,8 +347,7 @@ def test_C_03_allows_that_of_a_member_that_was_removed(talk: Conversation) -> No
 
 
 def test_C_03_allows_one_at_an_older_generation(talk: Conversation) -> None:
-    a, b = talk.client("a"), talk.client("b")
-    talk.round([a, b], 4)
+    _, b = settled(talk, generation=4)
     talk.ask(b, talk.sync_request(b, [], generation_id=3))
     talk.wait(9_000)
     assert "C-03" not in talk.settled_rules()
@@ -388,28 +386,27 @@ def test_C_04_fires_when_find_coordinator_alternates(talk: Conversation) -> None
     assert "C-04" in talk.settled_rules()
 
 
-def test_C_04_fires_on_a_move_without_end(talk: Conversation) -> None:
+def alternates(talk: Conversation, times: int, every_ms: float) -> None:
+    """FindCoordinator names one broker, then another."""
     client = talk.client("a", broker="9")
-    for turn in range(14):
+    for turn in range(times):
         talk.find_coordinator(client, node_id=1 + turn % 2)
-        talk.wait(6_000)
+        talk.wait(every_ms)
+
+
+def test_C_04_fires_on_a_move_without_end(talk: Conversation) -> None:
+    alternates(talk, 14, 6_000)
     talk.settle()
     assert "no end of it" in talk.the("C-04").observed
 
 
 def test_C_04_counts_the_signs_of_one_move_once(talk: Conversation) -> None:
-    client = talk.client("a", broker="9")
-    for turn in range(8):
-        talk.find_coordinator(client, node_id=1 + turn % 2)
-        talk.wait(1_000)
+    alternates(talk, 8, 1_000)
     assert "C-04" not in talk.settled_rules()
 
 
 def test_C_04_allows_two_moves_an_hour(talk: Conversation) -> None:
-    client = talk.client("a", broker="9")
-    for turn in range(6):
-        talk.find_coordinator(client, node_id=1 + turn % 2)
-        talk.wait(HOUR_MS * 0.6)
+    alternates(talk, 6, HOUR_MS * 0.6)
     assert "C-04" not in talk.settled_rules()
 
 
@@ -423,10 +420,7 @@ def test_C_04_takes_a_failed_search_for_no_move(talk: Conversation) -> None:
 
 
 def test_C_04_resolves_when_it_stays(talk: Conversation) -> None:
-    client = talk.client("a", broker="9")
-    for turn in range(4):
-        talk.find_coordinator(client, node_id=1 + turn % 2)
-        talk.wait(60_000)
+    alternates(talk, 4, 60_000)
     talk.wait(60_000)
     assert resolved(talk, "C-04")
 
@@ -439,9 +433,6 @@ def turns(talk: Conversation, one: Client, other: Client, *, every_ms: int = 6_0
     for turn in range(times):
         talk.commit_offsets((one, other)[turn % 2], {turn: 1}, **SIMPLE)
         talk.wait(every_ms)
-
-
-SIMPLE: dict[str, Any] = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
 
 
 def test_C_05_fires_when_two_brokers_act_in_turns(talk: Conversation) -> None:
@@ -1118,8 +1109,7 @@ def test_C_02_takes_no_heartbeat_of_a_member_that_waits_itself_for_a_sign_that_n
 
 def lost(talk: Conversation) -> list[Client]:
     """Three members whose coordinator has just died."""
-    clients = [talk.client(name) for name in "abc"]
-    talk.round(clients, 3)
+    clients = settled(talk, "abc")
     beat(talk, clients, 5)
     for client in clients:
         talk.close(client)
@@ -1318,8 +1308,7 @@ def test_C_14_is_quiet_about_consumers_that_were_killed_and_started_again(talk: 
 
 
 def test_C_14_takes_no_notice_of_members_that_left(talk: Conversation) -> None:
-    clients = [talk.client(name) for name in "ab"]
-    talk.round(clients, 3)
+    clients = settled(talk)
     for client in clients:
         talk.leave(client)
         talk.close(client)

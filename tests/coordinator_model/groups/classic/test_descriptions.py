@@ -10,7 +10,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty
 from coordinator_model.wire.record import Kind
-from tests.coordinator_model.classic import beat
+from tests.coordinator_model.classic import beat, settled
 from tests.coordinator_model.conversation import Client, Conversation
 
 
@@ -23,6 +23,12 @@ def description(members: Iterable[Client], state: str = "Stable", **fields: Any)
     return wire.DescribeGroupsResponse(groups=(group,), **fields)
 
 
+def three(talk: Conversation) -> list[Client]:
+    members = settled(talk, "abc")
+    beat(talk, members, 2)
+    return members
+
+
 def described(talk: Conversation, members: list[Client], *descriptions: wire.DescribeGroupsResponse) -> None:
     """An exporter asks every two seconds; the members go on meanwhile."""
     exporter = talk.client("exporter")
@@ -31,21 +37,14 @@ def described(talk: Conversation, members: list[Client], *descriptions: wire.Des
         beat(talk, members, 2)
 
 
-def settled(talk: Conversation) -> list[Client]:
-    members = [talk.client(name) for name in "abc"]
-    talk.round(members, 3)
-    beat(talk, members, 2)
-    return members
-
-
 def test_a_description_that_agrees_is_no_finding(talk: Conversation) -> None:
-    members = settled(talk)
+    members = three(talk)
     described(talk, members, *[description(members)] * 4)
     assert talk.settled_rules() == []
 
 
 def test_a_member_that_only_one_side_knows_is_a_finding_of_the_monitors_own(talk: Conversation) -> None:
-    members = settled(talk)
+    members = three(talk)
     a, b, c = members
     d = talk.client("d", member_id="d-1")
     described(talk, members, description([a, b, d]), description(members))
@@ -57,7 +56,7 @@ def test_a_member_that_only_one_side_knows_is_a_finding_of_the_monitors_own(talk
 
 
 def test_a_description_from_before_a_restart_is_held_against_what_comes_after_it(talk: Conversation) -> None:
-    members = settled(talk)
+    members = three(talk)
     described(talk, members, description(members[:2]))
     talk.restore()
     described(talk, members, description(members))
@@ -65,13 +64,13 @@ def test_a_description_from_before_a_restart_is_held_against_what_comes_after_it
 
 
 def test_another_state_is_a_finding(talk: Conversation) -> None:
-    members = settled(talk)
+    members = three(talk)
     described(talk, members, description(members, "PreparingRebalance"), description(members))
     assert "describes it as PreparingRebalance, and it was Stable" in talk.the("V-08").summary
 
 
 def test_a_description_is_not_judged_over_a_rebalance(talk: Conversation) -> None:
-    members = settled(talk)
+    members = three(talk)
     described(talk, members, description(members[:2], "PreparingRebalance"))
     for member in members:
         talk.heartbeat(member, 27)
@@ -81,7 +80,7 @@ def test_a_description_is_not_judged_over_a_rebalance(talk: Conversation) -> Non
 
 
 def test_a_description_is_not_judged_without_a_heartbeat_after_it(talk: Conversation) -> None:
-    members = settled(talk)
+    members = three(talk)
     exporter = talk.client("exporter")
     for state in ("PreparingRebalance", "Stable"):
         talk.call(exporter, wire.DescribeGroupsRequest(groups=("g",)), description(members, state))
@@ -89,7 +88,7 @@ def test_a_description_is_not_judged_without_a_heartbeat_after_it(talk: Conversa
 
 
 def test_a_description_is_not_judged_over_a_gap_in_the_capture(talk: Conversation) -> None:
-    members = settled(talk)
+    members = three(talk)
     described(talk, members, description([], "Empty"))
     talk.lose(1)
     described(talk, members, description(members))
@@ -103,7 +102,7 @@ def test_a_description_of_a_group_that_was_not_seen_makes_no_group(talk: Convers
 
 
 def test_a_description_that_was_cut_loses_nothing(talk: Conversation) -> None:
-    members = settled(talk)
+    members = three(talk)
     request = wire.encode_request(wire.DescribeGroupsRequest(groups=("g",)), api_version=5, correlation_id=0, client_id="exporter")
     talk.raw(talk.client("exporter"), request[:-1], api_key=15, version=5, cut_bytes=1)
     beat(talk, members, 2)
@@ -113,7 +112,7 @@ def test_a_description_that_was_cut_loses_nothing(talk: Conversation) -> None:
 @pytest.mark.parametrize("capped_bytes", [0, 4_096], ids=["by the capture", "by the monitor"])
 def test_a_description_whose_answer_was_cut_is_answered(talk: Conversation, capped_bytes: int) -> None:
     """The answer about 119 groups at once was cut, and the broker stood accused of not giving it (C-01) for each of them."""
-    members = settled(talk)
+    members = three(talk)
     exporter = talk.client("exporter")
     asked = talk.ask(exporter, wire.DescribeGroupsRequest(groups=("g",)))
     answer = wire.encode_response(description(members), api_version=asked.api_version, correlation_id=asked.exchange)
@@ -126,7 +125,7 @@ def test_a_description_whose_answer_was_cut_is_answered(talk: Conversation, capp
 
 def learnt_again(talk: Conversation) -> list[Client]:
     """A group seen in mid-life: its members have heartbeats, and nobody knows who else is a member."""
-    members = settled(talk)
+    members = three(talk)
     talk.lose(1)
     beat(talk, members[:2], 2)
     assert talk.group_json()["learning"] is not None

@@ -10,7 +10,7 @@ import pytest
 from coordinator_model.groups.protocol.classic import TABLE
 from coordinator_model.groups.protocol.table import Effect
 from tests.cells import Change, changed_table
-from tests.coordinator_model.classic import settled, static_group
+from tests.coordinator_model.classic import completing_rebalance, settled, static_group
 from tests.coordinator_model.conversation import Asked, Client, Conversation
 
 ONE_STEP: Final = 3  #: the last version of JoinGroup whose new members join at once
@@ -64,9 +64,7 @@ def changed_leader(talk: Conversation) -> Asked:
 
 def joined(talk: Conversation) -> list[Client]:
     """Members of a generation that wait for their assignments, the leader first."""
-    clients = [talk.client("a"), talk.client("b")]
-    talk.join_all(clients, 3)
-    return clients
+    return completing_rebalance(talk)
 
 
 def leader_before_the_sync(talk: Conversation) -> Asked:
