@@ -32,7 +32,7 @@ from coordinator_model.events import (
     State,
 )
 from coordinator_model.groups.classic.data import CLASSIC
-from streaming.published.records import Json, finding_order, is_open, seconds
+from streaming.published.records import Json, by_group, is_open, seconds
 from streaming.published.wire_text import harmless
 
 if TYPE_CHECKING:
@@ -359,13 +359,7 @@ class PageState:
 
     def listed_findings(self) -> dict[Key, list[Json]]:
         """Return the findings that the first page lists, by group, the worst first: those that are open; of a recording all."""
-        found: dict[Key, list[Json]] = {}
-        for finding in self.findings.values():
-            if self.is_recorded or is_open(finding):
-                found.setdefault((finding["cluster"], finding["group"]), []).append(finding)
-        for findings in found.values():
-            findings.sort(key=finding_order)
-        return found
+        return by_group(finding for finding in self.findings.values() if self.is_recorded or is_open(finding))
 
 
 def rounded(records: int) -> int:

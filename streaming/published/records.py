@@ -154,6 +154,16 @@ def finding_order(finding: Json) -> tuple[bool, int, str]:
     return not is_open(finding), -Severity(finding["severity"]).rank, finding["opened_at"]
 
 
+def by_group(findings: Iterable[Json]) -> dict[tuple[str, str], list[Json]]:
+    """Return findings by (cluster, group), of each group the worst first."""
+    found: dict[tuple[str, str], list[Json]] = {}
+    for finding in findings:
+        found.setdefault((finding["cluster"], finding["group"]), []).append(finding)
+    for of_group in found.values():
+        of_group.sort(key=finding_order)
+    return found
+
+
 def member_name(member: Json) -> str:
     """Return the name of a member for display: its instance id, else its client id, else its member id."""
     return str(member["instance_id"] or member["client_id"] or member["member_id"])

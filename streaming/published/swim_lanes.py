@@ -160,6 +160,14 @@ class SwimLanes:
     def by_member(self) -> dict[str | None, Lane]:
         return {lane.member_id: lane for lane in self.lanes.values() if lane.member_id}
 
+    def waited_for(self, state: str) -> list[Lane]:
+        """Return the lanes of those for whom others wait in a state of the group, as far as their bars show it."""
+        lasting = [lane for lane in self.lanes.values() if lane.is_open]
+        if state == events.RECONCILING:
+            return [lane for lane in lasting if lane.bars[-1].doing is Doing.GIVING_UP]
+        others = [lane for lane in lasting if lane.bars[-1].doing is not Doing.JOINING]
+        return others if state == events.State.PREPARING and len(others) < len(lasting) else []
+
 
 def swim_lanes(past: GroupPast) -> SwimLanes:
     """Return the lanes of all that is known of a group, in the order in which the members came."""
@@ -168,10 +176,8 @@ def swim_lanes(past: GroupPast) -> SwimLanes:
         _take(swim, event)
     if past.content is not None:
         _take_members(swim, past.content)
-    elif past.changes and past.changes[-1].state == events.RECONCILING:
-        _wait_now(swim, {lane.key for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is Doing.GIVING_UP})
-    elif past.changes and past.changes[-1].state == events.State.PREPARING:
-        _wait_now(swim, {lane.key for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is not Doing.JOINING})
+    elif past.changes:
+        _wait_now(swim, {lane.key for lane in swim.waited_for(past.changes[-1].state)})
     return swim
 
 

@@ -21,8 +21,8 @@ from streaming.published.records import (
     Json,
     RebalanceLag,
     arrivals_of,
+    by_group,
     duration,
-    finding_order,
     is_open,
     lag_of_rebalance,
     name_of,
@@ -264,12 +264,7 @@ def report_of(
     chosen = [past for past in state.groups.values() if wanted(past.key[1])]
     from_s = state.first_s if since_s is None else since_s
     several = len({past.key[0] for past in chosen}) > 1
-    findings: dict[tuple[str, str], list[Json]] = {}
-    for finding in state.findings.values():
-        if not finding["resolved_at"] or seconds(finding["resolved_at"]) >= from_s:
-            findings.setdefault((finding["cluster"], finding["group"]), []).append(finding)
-    for found in findings.values():
-        found.sort(key=finding_order)
+    findings = by_group(one for one in state.findings.values() if not one["resolved_at"] or seconds(one["resolved_at"]) >= from_s)
     groups = [_group(past, findings.get(past.key, []), from_s, several=several) for past in chosen]
     groups.sort(key=_trouble)
     advice: dict[tuple[str, str], list[Advice]] = {}

@@ -43,19 +43,16 @@ def detailed(report: Report) -> list[GroupReport]:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield "# Rebalances"
-    yield ""
+    yield from ("# Rebalances", "")
     yield f"{clock_of(report.from_s)} to {clock_of(report.to_s)}, UTC"
     yield ""
     yield f"**{_text(report.summary)}**"
     yield ""
     if report.causes:
-        yield "## Cost by cause"
-        yield ""
+        yield from ("## Cost by cause", "")
         yield from _causes(report.causes, by_cause(report.rebalances, report.from_s, report.to_s, _STEPS))
         yield ""
-    yield "## Groups by cost"
-    yield ""
+    yield from ("## Groups by cost", "")
     yield from _table(
         ("group", "rebalances", "took", "member-seconds", "partition-seconds unheld", "most by", "findings"),
         (_group_row(group) for group in report.groups[:_LISTED]),
@@ -66,26 +63,18 @@ def _lines(report: Report) -> Iterator[str]:
             "the report as JSON."
         )
     if report.findings:
-        yield ""
-        yield "## Findings that concern no single group"
-        yield ""
+        yield from ("", "## Findings that concern no single group", "")
         yield from _findings(report.findings)
     for group in detailed(report):
         yield from _group(group, (report.from_s, report.to_s))
     yield from _clients(report.clients)
     if report.known_defects:
-        yield ""
-        yield "Known defects of these releases, whether they have shown themselves or not:"
-        yield ""
+        yield from ("", "Known defects of these releases, whether they have shown themselves or not:", "")
         yield from (f"- {_text(line)}" for line in report.known_defects)
-    yield ""
-    yield "## What was not seen"
-    yield ""
+    yield from ("", "## What was not seen", "")
     yield from (f"- {_text(line)}" for line in report.not_seen or ["Nothing is known to be missing."])
     if report.read:
-        yield ""
-        yield "## What was read"
-        yield ""
+        yield from ("", "## What was read", "")
         yield from (f"- {_text(line)}" for line in report.read)
 
 
@@ -121,9 +110,7 @@ def _causes(causes: Mapping[str, Lost], over_time: Sequence[CauseCosts]) -> Iter
 
 
 def _group(group: GroupReport, times: tuple[float, float]) -> Iterator[str]:
-    yield ""
-    yield f"## {_text(group.name)}"
-    yield ""
+    yield from ("", f"## {_text(group.name)}", "")
     facts = facts_of(group)
     if facts:
         yield ", ".join(f"{title}: {_text(str(value))}" for title, value in facts.items())
@@ -169,9 +156,7 @@ def _group(group: GroupReport, times: tuple[float, float]) -> Iterator[str]:
             ),
         )
     if group.not_seen:
-        yield ""
-        yield "Not seen:"
-        yield ""
+        yield from ("", "Not seen:", "")
         yield from (f"- {_text(line)}" for line in group.not_seen)
 
 
@@ -206,9 +191,7 @@ def _findings(findings: Sequence[Json]) -> Iterator[str]:
 def _clients(clients: Sequence[Json]) -> Iterator[str]:
     if not clients:
         return
-    yield ""
-    yield "## Clients"
-    yield ""
+    yield from ("", "## Clients", "")
     yield from _table(
         ("client", "software", "addresses", "groups", "before brokers of 4.0"),
         (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.events import RECONCILING, State
+from coordinator_model.events import State
 from coordinator_model.wording import iso_utc
 from streaming.published.swim_lanes import Doing, SwimLanes, swim_lanes
 
@@ -52,7 +52,7 @@ def _made(past: GroupPast) -> Json:
         "leader": None,
         "protocol": None,
         "members": _members(swim),
-        "waits_for": _waits_for(swim, state.state) if state is not None else [],
+        "waits_for": [lane.member_id or lane.key for lane in swim.waited_for(state.state)] if state else [],
         "rebalances": {},
         "last_join_ms": None,
         "last_sync_ms": None,
@@ -74,14 +74,3 @@ def _members(swim: SwimLanes) -> list[dict[str, Any]]:
         for lane in swim.lanes.values()
         if lane.is_open
     ]
-
-
-def _waits_for(swim: SwimLanes, state: str) -> list[str]:
-    if state == RECONCILING:
-        lanes = [lane for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is Doing.GIVING_UP]
-        return [lane.member_id or lane.key for lane in lanes]
-    if state != State.PREPARING:
-        return []
-    joining = [lane for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is Doing.JOINING]
-    others = [lane for lane in swim.lanes.values() if lane.is_open and lane.bars[-1].doing is not Doing.JOINING]
-    return [lane.member_id or lane.key for lane in others] if joining else []
