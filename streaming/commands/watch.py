@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
     from streaming.config.settings import MonitorConfig
     from streaming.engine.handover import LocalFeed
-    from streaming.watch.watch import Input, RecordSink
+    from streaming.mirror.producer import MirrorSink
+    from streaming.watch.watch import Input
 
 OUTPUTS: Final = Outputs("rebalance-findings", "rebalance-groups", "rebalance-events", "rebalance-status", "rebalance-dead-letters")
 PAGE: Final = "127.0.0.1:8080"
@@ -175,7 +176,7 @@ def watch(
                 else Pipe(sys.stdin.buffer, opened, ports=port or (), cluster=cluster, key_log=secrets, tell=said.say)
             )
         with stop_signals() as stop, ExitStack() as stack:
-            sinks: list[RecordSink] = []
+            sinks: list[MirrorSink] = []
             if save is not None:
                 sinks.append(stack.enter_context(closing(SavedRecords(save, save_mib * 2**20, said.say))))
             if mirror_to is not None:
@@ -210,7 +211,7 @@ class _Run:
         stop: threading.Event,
         config: MonitorConfig | None,
         state: Path,
-        sinks: Sequence[RecordSink],
+        sinks: Sequence[MirrorSink],
         notes: list[str],
     ) -> None:
         self._source = source
@@ -370,7 +371,7 @@ def _topic(
 
 
 @contextmanager
-def _mirror(servers: str, properties: list[str] | None, topic: str, cluster: str, said: Said) -> Iterator[RecordSink]:
+def _mirror(servers: str, properties: list[str] | None, topic: str, cluster: str, said: Said) -> Iterator[MirrorSink]:
     """Write records to a mirror topic as long as the context lasts."""
     from streaming.kafka.client_options import client_options  # noqa: PLC0415 - an extra
     from streaming.mirror.producer import ReconnectingSink  # noqa: PLC0415

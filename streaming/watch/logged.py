@@ -41,7 +41,6 @@ class RequestLogs:
         self._cluster = cluster
         self._tell = tell
         self._reader: RequestLogReader | None = None
-        self._frames = 0
 
     def run(self, watch: Watch, stop: threading.Event) -> None:
         """Read lines until ``stop`` is set."""

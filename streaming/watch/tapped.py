@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Final
 
 from coordinator_model.wording import counted
@@ -35,7 +34,6 @@ class TapInput:
         self._cluster = cluster
         self._tell = tell
         self._tap: Tap | None = None
-        self._began_s = time.monotonic()
 
     def run(self, watch: Watch, stop: threading.Event) -> None:
         """Stand between clients and brokers until ``stop`` is set."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from coordinator_model.settings import Settings
     from coordinator_model.wire.record import MirrorRecord
     from streaming.engine.intake import MirrorRow
+    from streaming.mirror.producer import MirrorSink
     from streaming.watch.state import StateFile
 
 CAPTURE: Final = "capture"
@@ -65,19 +66,12 @@ class Input(Protocol):
         """Why no frame of a group was read yet and what to do about it, one sentence; None if there is one. Called by other threads."""
 
 
-class RecordSink(Protocol):
-    """Takes each record beside the engine: a file, or the mirror topic."""
-
-    def write(self, record: MirrorRecord) -> None:
-        """Take one record; never blocks, never raises."""
-
-
 class Watch:
     """Takes records; :meth:`tend` hands on what came of them, and keeps the state.
 
     :param topic: name of the mirror topic in findings; inputs that have none say ``capture``.
     :param outputs: names of the result topics.
-    :param sinks: they get each record, too.
+    :param sinks: they get each record beside the engine: a file, or the mirror topic.
     :param tell: called with a sentence that an operator should know.
     """
 
@@ -88,7 +82,7 @@ class Watch:
         settings: Settings,
         outputs: Outputs,
         state: StateFile,
-        sinks: Sequence[RecordSink] = (),
+        sinks: Sequence[MirrorSink] = (),
         tell: Callable[[str], None],
     ) -> None:
         self._topic = topic
