@@ -40,3 +40,8 @@ Pattern = Annotated[str, AfterValidator(_usable)]
 def matches(name: str, patterns: Iterable[str]) -> bool:
     """Return True if any of the patterns matches the name."""
     return any(_expression(pattern).search(name) for pattern in patterns)
+
+
+def selects(name: str, allowed: Iterable[str], denied: Iterable[str]) -> bool:
+    """Return True if a name is among the allowed ones, and not among the denied."""
+    return matches(name, allowed) and not matches(name, denied)

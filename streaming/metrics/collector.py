@@ -19,7 +19,7 @@ from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.epochs.reconciliation import CAUSES as EPOCH_CAUSES
 from coordinator_model.rules import CATALOGUE
 from streaming.config.metrics import Lag
-from streaming.config.patterns import matches
+from streaming.config.patterns import selects
 from streaming.metrics.families import families_of
 from streaming.metrics.metrics_state import Histogram
 from streaming.metrics.table import METRICS
@@ -100,9 +100,7 @@ class Selected(NamedTuple):
 def selected(view: View, settings: Metrics) -> Selected:
     """The groups that the patterns select, up to ``max_groups``, first by name: a restart selects the same ones."""
     living = [group for group in view.living_groups() if group.state != State.DEAD]
-    wanted = [
-        group for group in living if matches(group.name, settings.allow_groups) and not matches(group.name, settings.deny_groups)
-    ]
+    wanted = [group for group in living if selects(group.name, settings.allow_groups, settings.deny_groups)]
     shown = heapq.nsmallest(settings.max_groups, wanted, key=lambda group: (group.cluster, group.name))
     return Selected(living, wanted, shown)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import json
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
 from coordinator_model.wording import counted
 from streaming.config.maintenance import DAYS
-from streaming.config.patterns import matches
+from streaming.config.patterns import selects
 from streaming.notify.delivery import Channel, Delivery, DeliveryPlan
 from streaming.notify.http import Outcome, Unreachable, post
 from streaming.notify.notification import iso, on_one_line
@@ -64,13 +65,10 @@ def weekly(config: MonitorConfig, settings: Digest) -> Callable[[float], Report]
 
         state = PageState(clock=time.time, hide_addresses=True, kept=ALL)
         read_topics(state, config.kafka.for_librdkafka, names, since_s=to_s - WEEK_S)
-        return report_of(state, wanted=lambda group: _wants(settings, group), since_s=to_s - WEEK_S)
+        wanted = partial(selects, allowed=settings.allow_groups, denied=settings.deny_groups)
+        return report_of(state, wanted=wanted, since_s=to_s - WEEK_S)
 
     return read
-
-
-def _wants(settings: Digest, group: str) -> bool:
-    return matches(group, settings.allow_groups) and not matches(group, settings.deny_groups)
 
 
 class DigestChannel(Channel):

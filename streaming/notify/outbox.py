@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streaming.config.maintenance import held_until
-from streaming.config.patterns import matches
+from streaming.config.patterns import matches, selects
 from streaming.notify.notification import OWN, Delivered, Event, Notification, without_evidence
 from streaming.published.finding_rows import STANDS_FOR, place, stands_for
 
@@ -55,7 +55,7 @@ class Policy(NamedTuple):
         if newest.severity.rank < chosen.minimum_severity.rank or matches(newest.finding["rule"], chosen.deny_rules):
             return False
         # A finding without a group is about the monitor itself: group filters must not drop it.
-        return not newest.group or (matches(newest.group, chosen.allow_groups) and not matches(newest.group, chosen.deny_groups))
+        return not newest.group or selects(newest.group, chosen.allow_groups, chosen.deny_groups)
 
     def held_until(self, newest: ObservedFinding, at_s: float, now_s: float) -> float:
         """Return when maintenance no longer delays an event at ``at_s``; the capture's clock may be ahead of the local clock."""
