@@ -31,12 +31,12 @@ def live(talk: Conversation, clients: list[Client], seconds: int) -> None:
         talk.wait(1_000)
 
 
-def beat(talk: Conversation, clients: list[Client], seconds: int) -> None:
-    """Seconds, each of which ends with their heartbeats."""
+def beat(talk: Conversation, clients: list[Client], seconds: int, error: int = 0) -> None:
+    """Seconds, each of which ends with their heartbeats, which are answered so."""
     for _ in range(seconds):
         talk.wait(1_000)
         for client in clients:
-            talk.heartbeat(client)
+            talk.heartbeat(client, error)
 
 
 def zombie(talk: Conversation, client: Client, error: int, times: int = 5, every_ms: int = 3_000) -> None:

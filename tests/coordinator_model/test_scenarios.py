@@ -209,9 +209,7 @@ def test_a_new_member_waits_five_minutes_at_most(talk: Conversation) -> None:
     newcomer = talk.client("new")
     talk.hand_out_id(newcomer)
     asked = talk.ask_join(newcomer, rebalance_timeout_ms=600_000)
-    for _ in range(300):
-        talk.wait(1_000)
-        talk.heartbeat(a, 27)
+    beat(talk, [a], 300, 27)
     talk.refuse_join(asked, 25)
     assert newcomer.member_id not in members(talk)
     assert b.member_id not in talk.group_json()["waits_for"]
@@ -619,9 +617,7 @@ def test_an_absent_static_member_stays_in_the_roster(talk: Conversation, absent:
     a, b = stable(talk, "a", "b", generation=4, static=("a", "b"))
     present, missing = (a, b) if absent == "b" else (b, a)
     changed = talk.ask_join(present, protocols=(wire.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED_TO_MORE),))
-    for _ in range(6):
-        talk.wait(1_000)
-        talk.heartbeat(missing, 27)
+    beat(talk, [missing], 6, 27)
     talk.joined(changed, generation=5, leader=present, roster=[a, b])
     talk.sync_all([present])
     assert missing.member_id in members(talk)
@@ -632,9 +628,7 @@ def test_an_absent_static_member_stays_in_the_roster(talk: Conversation, absent:
 def test_a_static_member_that_does_not_rejoin_holds_up_the_group(talk: Conversation) -> None:
     a, b = stable(talk, "a", "b", generation=4, static=("b",))
     asked = talk.ask_join(a)
-    for _ in range(19):
-        talk.wait(1_000)
-        talk.heartbeat(b, 27)
+    beat(talk, [b], 19, 27)
     assert state(talk) == "PreparingRebalance"
     assert b.member_id in talk.group_json()["waits_for"]
     assert talk.the("R-08").member_id == b.member_id

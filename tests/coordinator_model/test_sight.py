@@ -118,9 +118,7 @@ def test_a_clock_that_jumps_makes_no_late_survivor(talk: Conversation) -> None:
 def test_a_join_phase_that_may_have_ended_unseen_is_not_overdue_at_once(talk: Conversation) -> None:
     a, b = members(talk)
     asked = talk.ask_join(a)
-    for _ in range(6):
-        talk.wait(1_000)
-        talk.heartbeat(b, 27)
+    beat(talk, [b], 6, 27)
     blind(talk, 8.5)  # half of the rebalance timeout and what a timer may be late by end within it
     talk.tick()
     again = talk.ask_join(b)

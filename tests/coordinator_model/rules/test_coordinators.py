@@ -262,9 +262,7 @@ def test_C_02_allows_a_success_before_the_join_phase_by_a_clock_that_is_ahead() 
     talk = Conversation(clock_skew_ms=100)
     a, b, c = settled(talk, ("a", "b", "c"))
     talk.ask_join(b)
-    for _ in range(9):
-        talk.wait(1_000)
-        talk.heartbeat(c, 27)
+    beat(talk, [c], 9, 27)
     talk.now_us += 60_000
     talk.heartbeat(a)
     talk.wait(2_000)
@@ -1098,9 +1096,7 @@ def test_C_02_takes_no_heartbeat_of_a_member_that_waits_itself_for_a_sign_that_n
     talk.ask_join(a)
     talk.ask_join(b)
     other = b.reconnected()
-    for _ in range(12):
-        talk.wait(1_000)
-        talk.heartbeat(other, 27)
+    beat(talk, [other], 12, 27)
     assert talk.rules() == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
-from tests.coordinator_model.classic import ask_heartbeat, complete, left_behind, live, settled, static_group
+from tests.coordinator_model.classic import ask_heartbeat, beat, complete, left_behind, live, settled, static_group
 from tests.coordinator_model.conversation import SUBSCRIBED, Asked, Client, Conversation
 from tests.coordinator_model.rules.coordinators import fail_over
 
@@ -821,16 +821,10 @@ def waiting_for(talk: Conversation, peers: int = 2, *, told: bool = True) -> tup
     return clients[0], waiting
 
 
-def served(talk: Conversation, member: Client, seconds: int, error: int = 0) -> None:
-    for _ in range(seconds):
-        talk.wait(1_000)
-        talk.heartbeat(member, error)
-
-
 def test_G_12_fires_when_a_member_is_not_told_of_the_join_phase_that_its_peers_wait_in(talk: Conversation) -> None:
     """R-01 blamed the client that did not rejoin; the broker had swallowed its REBALANCE_IN_PROGRESS."""
     member, waiting = waiting_for(talk)
-    served(talk, member, 15)
+    beat(talk, [member], 15)
     assert talk.rules() == ["G-12"]
     finding = talk.the("G-12")
     assert (finding.severity, finding.certainty, finding.blame) == (Severity.ERROR, Certainty.CONFIRMED, Blame.BROKER)
@@ -858,7 +852,7 @@ def test_G_12_fires_when_an_assignment_is_answered_while_the_others_wait_in_the_
 
 def test_G_12_is_over_once_the_member_is_told(talk: Conversation) -> None:
     member, _ = waiting_for(talk)
-    served(talk, member, 3)
+    beat(talk, [member], 3)
     talk.heartbeat(member, 27)
     talk.settle()
     assert talk.the("G-12").status is Status.RESOLVED
@@ -867,7 +861,7 @@ def test_G_12_is_over_once_the_member_is_told(talk: Conversation) -> None:
 @pytest.mark.parametrize(("peers", "told"), [(1, True), (2, False)])
 def test_G_12_needs_two_that_were_told_and_wait(talk: Conversation, peers: int, *, told: bool) -> None:
     member, _ = waiting_for(talk, peers, told=told)
-    served(talk, member, 5)
+    beat(talk, [member], 5)
     assert talk.rules() == []
 
 
@@ -883,7 +877,7 @@ def test_G_12_allows_the_success_of_a_coordinator_that_loads_the_group(talk: Con
     member, waiting = waiting_for(talk)
     for asked in waiting:
         talk.close(asked.client)
-    served(talk, member, 5)
+    beat(talk, [member], 5)
     assert talk.rules() == []
 
 
@@ -904,5 +898,5 @@ def test_G_12_waits_for_late_frames_of_a_coordinator_that_loads_though_the_phase
 def test_G_12_does_not_look_across_a_gap(talk: Conversation) -> None:
     member, _ = waiting_for(talk)
     talk.gap()
-    served(talk, member, 5)
+    beat(talk, [member], 5)
     assert talk.rules() == ["V-04"]

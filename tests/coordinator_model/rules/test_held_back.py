@@ -7,7 +7,7 @@ import pytest
 from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import ask_heartbeat, complete, completing_rebalance, live, settled
+from tests.coordinator_model.classic import ask_heartbeat, beat, complete, completing_rebalance, live, settled
 from tests.coordinator_model.conversation import Conversation
 from tests.coordinator_model.epoch_groups import joined_pair
 from tests.coordinator_model.epochs import Epochs, foo
@@ -50,9 +50,7 @@ def test_R_18_names_the_member_again_that_is_answered(talk: Conversation) -> Non
     talk.ask_join(a, session_timeout_ms=60_000)
     talk.wait(5_000)
     talk.answer(asked, wire.HeartbeatResponse(error_code=27))
-    for _ in range(16):
-        talk.wait(1_000)
-        talk.heartbeat(b, 27)
+    beat(talk, [b], 16, 27)
     assert (talk.the("R-18").blame, talk.the("R-18").member_id) == (Blame.CLIENT, b.member_id)
 
 

@@ -8,7 +8,7 @@ from coordinator_model import wire
 from coordinator_model.finding import Blame, Certainty, Severity, Status
 from coordinator_model.rules.join_phase import RESTART_THE_BROKER
 from coordinator_model.wording import clock
-from tests.coordinator_model.classic import complete, live
+from tests.coordinator_model.classic import beat, complete, live
 from tests.coordinator_model.conversation import Client, Conversation, subscription
 from tests.coordinator_model.rules.standstill import PATIENT, patient, replacement
 
@@ -40,9 +40,7 @@ def one_does_not_rejoin(talk: Conversation, seconds: int) -> Client:
     talk.heartbeat(a, 27)
     for one in (a, c):
         talk.ask_join(one, **PATIENT)
-    for _ in range(seconds):
-        talk.wait(1_000)
-        talk.heartbeat(b, 27)
+    beat(talk, [b], seconds, 27)
     return b
 
 
@@ -198,9 +196,7 @@ def test_R_18_is_one_finding_while_clients_give_up_their_joins_and_ask_again(tal
     talk.heartbeat(slow, 27)
     for _ in range(10):
         asked = [talk.ask_join(one, **PATIENT) for one in (b, c)]
-        for _ in range(4):
-            talk.wait(1_000)
-            talk.heartbeat(slow, 27)
+        beat(talk, [slow], 4, 27)
         for one in (b, c):
             talk.close(one)
         talk.wait(1_100)
@@ -242,9 +238,7 @@ def test_R_18_that_comes_again_after_a_minute_is_another_finding(talk: Conversat
     for generation in (4, 5):
         talk.heartbeat(b, 27)
         asked = talk.ask_join(a, **PATIENT)
-        for _ in range(22):
-            talk.wait(1_000)
-            talk.heartbeat(b, 27)
+        beat(talk, [b], 22, 27)
         complete(talk, [asked, talk.ask_join(b, **PATIENT)], generation, a, [a, b])
         talk.sync_all([a, b])
         live(talk, [a, b], 65)
@@ -263,20 +257,14 @@ def test_R_18_knows_its_patience_from_the_settings() -> None:
 def test_R_18_allows_a_newcomer_that_waits_for_members_at_work(talk: Conversation) -> None:
     members = patient(talk, "a", "b", "c")
     replacement(talk, "d")
-    for _ in range(30):
-        talk.wait(1_000)
-        for member in members:
-            talk.heartbeat(member, 27)
+    beat(talk, members, 30, 27)
     assert talk.rules() == []
 
 
 def test_R_18_allows_one_member_that_waits_for_several_at_work(talk: Conversation) -> None:
     a, *others = patient(talk, "a", "b", "c")
     talk.ask_join(a, **PATIENT)
-    for _ in range(30):
-        talk.wait(1_000)
-        for member in others:
-            talk.heartbeat(member, 27)
+    beat(talk, others, 30, 27)
     assert talk.rules() == []
 
 
