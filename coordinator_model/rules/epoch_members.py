@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator_model.finding import (
-    BROKER,
-    CERTAIN,
-    CLIENT,
-    CONFIG,
-    CONFIRMED,
-    CRITICAL,
-    ERROR,
-    HEURISTIC,
-    OPERATOR,
-    WARNING,
-)
+from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED, CRITICAL, ERROR, HEURISTIC, OPERATOR, WARNING
 from coordinator_model.groups.classic.data import CLASSIC
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.events import (

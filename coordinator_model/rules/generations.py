@@ -26,17 +26,7 @@ from coordinator_model.groups.classic.positions import PHASE, Verdict
 from coordinator_model.groups.events import Collided, Contradicted, Malformed, OtherGeneration, Regressed, TwoRosters
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import Ahead
-from coordinator_model.rules.base import (
-    Breach,
-    Due,
-    admission,
-    rule,
-    sender_text,
-    the_client,
-    timer_rule,
-    who,
-    whom,
-)
+from coordinator_model.rules.base import Breach, Due, admission, rule, sender_text, the_client, timer_rule, who, whom
 from coordinator_model.rules.unlawful import accepted, loads_after_all, rules_of
 from coordinator_model.wire import API_NAMES, error_name
 from coordinator_model.wire.constants import ILLEGAL_GENERATION

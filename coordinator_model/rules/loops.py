@@ -20,12 +20,7 @@ from coordinator_model.events import (
 from coordinator_model.finding import CLIENT, CONFIG, ERROR, HEURISTIC, INFO, WARNING
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.trackers.rebalance_causes import in_a_row, is_begun_by, is_started_by
-from coordinator_model.groups.classic.trackers.rebalance_history import (
-    JoinedUnsynced,
-    Rebalanced,
-    Settled,
-    SubscriptionAlternated,
-)
+from coordinator_model.groups.classic.trackers.rebalance_history import JoinedUnsynced, Rebalanced, Settled, SubscriptionAlternated
 from coordinator_model.groups.classic.trackers.sessions import names_poll_timeout
 from coordinator_model.groups.evidence import client_text, request_evidence
 from coordinator_model.groups.rebalance import LONG_US, MINUTE_US, Rebalance, Starter

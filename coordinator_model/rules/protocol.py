@@ -14,13 +14,7 @@ from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, CONFIRMED
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.positions import Verdict
 from coordinator_model.groups.classic.trackers.assignments import SyncAnswered, SyncAsked, Unparsable
-from coordinator_model.groups.classic.trackers.plans import (
-    AHEAD,
-    ORDER,
-    asks_for_another,
-    joined_protocol,
-    strange_protocol,
-)
+from coordinator_model.groups.classic.trackers.plans import AHEAD, ORDER, asks_for_another, joined_protocol, strange_protocol
 from coordinator_model.groups.epochs.events import Migrated
 from coordinator_model.groups.events import Failed
 from coordinator_model.groups.evidence import request_evidence, response_evidence

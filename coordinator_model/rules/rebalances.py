@@ -12,18 +12,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.events import RejoinAsked
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.records import AbandonedRequest, Exchange, IssuedId
-from coordinator_model.rules.base import (
-    Breach,
-    Due,
-    Matter,
-    kept_waiting,
-    rule,
-    the_client,
-    timer_rule,
-    who,
-    whom,
-    work_of,
-)
+from coordinator_model.rules.base import Breach, Due, Matter, kept_waiting, rule, the_client, timer_rule, who, whom, work_of
 from coordinator_model.rules.epoch_checks import does_not_rejoin
 from coordinator_model.rules.join_phase import blocking_ids, stalls, wait_limits
 from coordinator_model.wire import API_NAMES

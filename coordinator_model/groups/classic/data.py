@@ -12,15 +12,7 @@ from coordinator_model.events import State
 from coordinator_model.groups.group import Group
 from coordinator_model.groups.group_coordinator import are_one, is_coordinator
 from coordinator_model.groups.protocol.classic import phases_of_members
-from coordinator_model.groups.records import (
-    Exchange,
-    ExchangeKey,
-    Generation,
-    IssuedId,
-    JoinFacts,
-    Member,
-    StaticMember,
-)
+from coordinator_model.groups.records import Exchange, ExchangeKey, Generation, IssuedId, JoinFacts, Member, StaticMember
 from coordinator_model.releases import first_release
 from coordinator_model.wire.constants import COMMITS, JOIN_GROUP, NONE, SYNC_GROUP
 

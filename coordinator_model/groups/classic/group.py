@@ -43,26 +43,12 @@ from coordinator_model.groups.classic.trackers.sessions import Sessions
 from coordinator_model.groups.committed_offsets import CommittedOffsets
 from coordinator_model.groups.coordinator_changes import CoordinatorChanges
 from coordinator_model.groups.effects import Does, PendingEffect
-from coordinator_model.groups.events import (
-    FellSilent,
-    Refused,
-)
+from coordinator_model.groups.events import FellSilent, Refused
 from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.group_coordinator import CoordinatorAddresses
-from coordinator_model.groups.records import (
-    REPLACEMENTS_KEPT,
-    Exchange,
-    Member,
-    Refusals,
-    Removed,
-)
+from coordinator_model.groups.records import REPLACEMENTS_KEPT, Exchange, Member, Refusals, Removed
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import (
-    FENCED_INSTANCE_ID,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    UNKNOWN_MEMBER_ID,
-)
+from coordinator_model.wire.constants import FENCED_INSTANCE_ID, JOIN_GROUP, LEAVE_GROUP, UNKNOWN_MEMBER_ID
 
 #: attribute of the group → APIs whose frames the tracker gets
 TRACKERS: Final[tuple[tuple[str, frozenset[int]], ...]] = (

@@ -9,12 +9,7 @@ from typing import Any, Final
 
 from coordinator_model.groups.arrivals import TOPOLOGY_REFUSED
 from coordinator_model.groups.committed_offsets import keep_newest
-from coordinator_model.groups.epochs import (
-    heartbeat_fields,
-    identity,
-    reconciliation,
-    sessions,
-)
+from coordinator_model.groups.epochs import heartbeat_fields, identity, reconciliation, sessions
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.events import (
     AssignorFailed,

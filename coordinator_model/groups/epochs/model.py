@@ -10,13 +10,7 @@ from collections.abc import Container
 from typing import Any, ClassVar, Final
 
 from coordinator_model.group_view import GroupView
-from coordinator_model.groups.epochs import (
-    classic_members,
-    commits,
-    descriptions,
-    heartbeat,
-    sessions,
-)
+from coordinator_model.groups.epochs import classic_members, commits, descriptions, heartbeat, sessions
 from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import KIND_BY_API, read_heartbeat
 from coordinator_model.groups.epochs.positions import surely_stays

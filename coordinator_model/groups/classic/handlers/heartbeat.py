@@ -14,13 +14,7 @@ from coordinator_model.groups.evidence import response_evidence
 from coordinator_model.groups.group_coordinator import is_coordinator
 from coordinator_model.groups.records import Exchange, Generation, Member
 from coordinator_model.groups.tracker import NOTHING, Event
-from coordinator_model.wire.constants import (
-    COORDINATOR_MOVES,
-    HEARTBEAT,
-    NONE,
-    NOT_ADMITTED,
-    REBALANCE_IN_PROGRESS,
-)
+from coordinator_model.wire.constants import COORDINATOR_MOVES, HEARTBEAT, NONE, NOT_ADMITTED, REBALANCE_IN_PROGRESS
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.group import ClassicGroup

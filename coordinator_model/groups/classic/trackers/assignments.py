@@ -13,13 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.groups.classic import assignment_checks
-from coordinator_model.groups.classic.assignment_checks import (
-    CONSUMER,
-    COOPERATIVE_STICKY,
-    AssignmentErrors,
-    Partitions,
-    Wanted,
-)
+from coordinator_model.groups.classic.assignment_checks import CONSUMER, COOPERATIVE_STICKY, AssignmentErrors, Partitions, Wanted
 from coordinator_model.groups.classic.trackers.plans import (
     AHEAD,
     BLANK,
@@ -45,11 +39,7 @@ from coordinator_model.groups.classic.trackers.plans import (
 from coordinator_model.groups.evidence import request_evidence, response_evidence
 from coordinator_model.groups.tracker import NOTHING, Event
 from coordinator_model.stored import Stored
-from coordinator_model.wire.constants import (
-    INCONSISTENT_GROUP_PROTOCOL,
-    JOIN_GROUP,
-    SYNC_GROUP,
-)
+from coordinator_model.wire.constants import INCONSISTENT_GROUP_PROTOCOL, JOIN_GROUP, SYNC_GROUP
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData

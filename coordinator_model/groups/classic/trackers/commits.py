@@ -8,9 +8,7 @@ from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic.assignment_checks import Partitions
 from coordinator_model.groups.coordinator_changes import proven_heartbeats
 from coordinator_model.groups.records import ClientInfo, Exchange, Member, Removed
-from coordinator_model.wire.constants import (
-    OFFSET_COMMIT,
-)
+from coordinator_model.wire.constants import OFFSET_COMMIT
 
 if TYPE_CHECKING:
     from coordinator_model.groups.classic.data import GroupData

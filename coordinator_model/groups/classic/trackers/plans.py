@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.classic import assignment_checks
-from coordinator_model.groups.classic.assignment_checks import (
-    Partitions,
-    Subscription,
-)
+from coordinator_model.groups.classic.assignment_checks import Partitions, Subscription
 from coordinator_model.groups.records import ClientInfo, JoinFacts, SyncFacts, host_of
 from coordinator_model.stored import Stored
 
