@@ -208,7 +208,7 @@ def rebalances(
         return
     console.print(rebalances_table([harmless(event, hide_addresses=False) for event in wanted], console.width, effects))
     cost = member_seconds(sum(event.cost_s or 0.0 for event in wanted))
-    console.print(f"\n{len(wanted):,} rebalance{'s' if len(wanted) > 1 else ''}, {cost} without consuming")
+    console.print(f"\n{counted(len(wanted), 'rebalance')}, {cost} without consuming")
 
 
 # ---------------------------------------------------------------------------------------------------- reading

@@ -21,7 +21,7 @@ from coordinator_model.finding import Severity
 from coordinator_model.groups.classic.data import CLASSIC
 from streaming.published.progress import bars, hour_facts, progress_facts, rate
 from streaming.published.records import Json, RebalanceLag, arrivals_of, duration, is_open, member_name, name_of, seconds
-from streaming.published.sentences import awaited, held_up, held_up_by, milliseconds
+from streaming.published.sentences import awaited, held_up, held_up_by, milliseconds, seconds_of
 from streaming.published.wire_text import shown_name, visible
 from streaming.replay.report import STATE_COLOURS
 from streaming.replay.timeline import COLOURS, number_name
@@ -320,7 +320,7 @@ def rebalances_table(
             "sync": Text(_phase(event.sync_ms)),
             "held up by": Text(held_up(event) if is_wide else held_up_by(event), overflow="fold"),
             "moved": Text("" if event.partitions_moved is None else str(event.partitions_moved)),
-            "member-s": Text("" if event.cost_s is None else _rounded(event.cost_s)),
+            "member-s": Text("" if event.cost_s is None else seconds_of(event.cost_s)),
             "ended": Text(event.ended),
             "lag": Text("" if lag is None else f"+{lag.built_up:,}"),
             "gone after": Text("" if lag is None or not lag.built_up else _gone(lag)),
@@ -335,11 +335,7 @@ def _gone(lag: RebalanceLag) -> str:
 
 def member_seconds(cost: float) -> str:
     """Return a cost as text."""
-    return f"{_rounded(cost)} member-s"
-
-
-def _rounded(cost: float) -> str:
-    return f"{cost:,.1f}" if cost < 100 else f"{cost:,.0f}"
+    return f"{seconds_of(cost)} member-s"
 
 
 def _phase(took_ms: float | None) -> str:
