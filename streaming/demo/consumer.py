@@ -87,9 +87,8 @@ def stop_on_sigterm() -> threading.Event:
 def _with_confluent_kafka(options: Consumer) -> Iterator[int]:
     import confluent_kafka  # noqa: PLC0415 - each process loads only the library that it uses
 
-    silent = logging.getLogger("silent")
-    silent.addHandler(logging.NullHandler())
-    silent.propagate = False
+    from streaming.kafka.connection import SILENT_LOGGER  # noqa: PLC0415
+
     settings: dict[str, str | int] = {
         "bootstrap.servers": options.bootstrap,
         "client.id": options.client_id,
@@ -107,7 +106,7 @@ def _with_confluent_kafka(options: Consumer) -> Iterator[int]:
         }
     if options.instance_id is not None:
         settings["group.instance.id"] = options.instance_id
-    consumer = confluent_kafka.Consumer(settings, logger=silent)
+    consumer = confluent_kafka.Consumer(settings, logger=SILENT_LOGGER)
     consumer.subscribe([options.topic], on_assign=lambda _, partitions: _tell_assigned(partitions))
     fatal = confluent_kafka.KafkaError._FATAL  # noqa: SLF001 - public in all but name; for a consumer it means fenced
     try:

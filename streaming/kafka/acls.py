@@ -36,18 +36,17 @@ def user_of(properties: Mapping[str, Any]) -> str:
 
 def grant(properties: Mapping[str, Any], operation: str, topic: str) -> str:
     """The command that gives this client a right on a topic."""
-    return (
-        f"`kafka-acls.sh --bootstrap-server {servers_of(properties)}{command_config(properties)} --add "
-        f"--allow-principal 'User:{user_of(properties)}' --operation {operation} --topic {topic}`"
-    )
+    return _granting(properties, f"--operation {operation} --topic {topic}")
 
 
-def grant_groups(config: Mapping[str, Any]) -> str:
+def grant_groups(properties: Mapping[str, Any]) -> str:
     """The command that lets this client see every consumer group, and the topics that its members read."""
-    return (
-        f"`kafka-acls.sh --bootstrap-server {servers_of(config)}{command_config(config)} --add "
-        f"--allow-principal 'User:{user_of(config)}' --operation Describe --group '*' --topic '*'`"
-    )
+    return _granting(properties, "--operation Describe --group '*' --topic '*'")
+
+
+def _granting(properties: Mapping[str, Any], right: str) -> str:
+    script = f"kafka-acls.sh --bootstrap-server {servers_of(properties)}{command_config(properties)}"
+    return f"`{script} --add --allow-principal 'User:{user_of(properties)}' {right}`"
 
 
 def not_readable(properties: Mapping[str, Any], topic: str, error: KafkaError) -> str:
