@@ -69,14 +69,13 @@ class SilenceWatch:
         return findings
 
     def _judge(self, subject: str, partitions: Iterable[int], idle_us: int, now_us: int) -> list[Finding]:
-        opened_us = self._standing.opened_at_us(V_03.id, subject)
-        if opened_us is None and idle_us >= self._allowed_us:
+        known = self._standing.open_finding(V_03.id, subject)
+        if known is None and idle_us >= self._allowed_us:
             return [self._silent(subject, self._newest(partitions))]
-        if opened_us is not None and idle_us < self._allowed_us:
+        if known is not None and idle_us < self._allowed_us:
             newest_us = self._newest(partitions)
-            if (
-                newest_us is not None and newest_us + self._allowed_us > opened_us
-            ):  # the first look after a start is no sign of life
+            # The first look after a start is no sign of life.
+            if newest_us is not None and newest_us + self._allowed_us > known.opened_at_us:
                 return self._standing.settle(V_03.id, subject, at_us=now_us)
         return []
 

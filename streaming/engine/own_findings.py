@@ -54,15 +54,8 @@ class Standing:
     def is_open(self, rule_id: str, subject: str) -> bool:
         return (rule_id, subject) in self._open
 
-    def updated_at_us(self, rule_id: str, subject: str) -> int | None:
-        """When the open finding was last so, None when there is none."""
-        finding = self._open.get((rule_id, subject))
-        return None if finding is None else finding.updated_at_us
-
-    def opened_at_us(self, rule_id: str, subject: str) -> int | None:
-        """When the open finding was opened, None when there is none."""
-        finding = self._open.get((rule_id, subject))
-        return None if finding is None else finding.opened_at_us
+    def open_finding(self, rule_id: str, subject: str) -> Finding | None:
+        return self._open.get((rule_id, subject))
 
     def report(
         self,

@@ -83,8 +83,8 @@ class Checker:
     def _judge(self, outcome: Outcome, offending: list[FrameRow], newest_us: int) -> list[Finding]:
         rule, subject = outcome.expected.rule, self._subject(outcome.expected)
         if outcome.success:
-            known_us = self._standing.updated_at_us(rule.id, subject)
-            over = known_us is not None and newest_us - known_us >= self._quiet_us
+            known = self._standing.open_finding(rule.id, subject)
+            over = known is not None and newest_us - known.updated_at_us >= self._quiet_us
             return self._standing.settle(rule.id, subject, at_us=newest_us) if over else []
         times = [_at_us(row) for row in offending]
         return [
