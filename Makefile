@@ -41,7 +41,7 @@ ONCE_MORE := { [ $$? = 1 ] && echo "=== What failed, once more, alone" && \
     $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 .PHONY: test test-all quick
-test: setup ## Run the tests (PYTHON=python3.13 with that Python); twelve minutes on two cores
+test: setup ## Run the tests (PYTHON=python3.13 with that Python); nine minutes on two cores, and two to set up
 	@$(SAMPLE) $(ARGS) || $(ONCE_MORE) -m "not long and not exhaustive"; }
 
 test-all: setup ## The same with all cases, and short runs of the laboratory and of the kills, as CI does
