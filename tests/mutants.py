@@ -145,7 +145,8 @@ def tests_by_line(folder: Path) -> dict[tuple[str, int], set[str]]:
     done = run(folder, "coverage", "run", "--rcfile=contexts.ini", "--data-file=contexts", "-m", *PYTEST, TESTS)
     if done.returncode:
         sys.exit(f"The tests fail without any mutant:\n{done.stdout}")
-    collected = {line.partition("[")[0] for line in run(folder, *PYTEST, "--collect-only", TESTS).stdout.splitlines()}
+    listed = run(folder, *PYTEST, "--collect-only", TESTS).stdout.splitlines()
+    collected = {line.partition("[")[0] for line in listed if "::" in line}  # a blank line would stand for all tests there are
     tests = {"": TESTS} | {test.replace("/", ".").replace(".py::", "."): test for test in collected}
     data = CoverageData(str(folder / "contexts"))
     data.read()
