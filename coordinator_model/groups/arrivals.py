@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from coordinator_model.cluster_facts import ClusterFacts, FailedConnections
 from coordinator_model.finding import Evidence
 from coordinator_model.groups.committed_offsets import keep_newest
-from coordinator_model.groups.evidence import client_text, epoch_response_evidence, response_evidence
+from coordinator_model.groups.evidence import client_text, epoch_response_evidence, process_of, response_evidence
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import NO_CLIENT, AnyMember, ClientInfo, Exchange, HeartbeatFacts
 from coordinator_model.stored import Stored
@@ -146,6 +146,12 @@ class Forbidden(NamedTuple):
 def subject_of(exchange: Exchange) -> str:
     """Return by what a client is known again."""
     return exchange.instance_id or client_text(exchange.actor)
+
+
+def process_subject(subject: str, client: Arrival) -> str:
+    """Return the subject of a client, or for a thread of Kafka Streams without an instance id that of its process."""
+    process = process_of(client.actor)
+    return subject if process == client.actor or client.instance_id is not None else client_text(process)
 
 
 class Arrivals(Stored):

@@ -130,15 +130,13 @@ class Coordinated(Protocol):
     disconnections: dict[tuple[str, str], tuple[Disconnections, ...]]
     open: dict[ExchangeKey, Exchange]
     settings: Settings
-
     changed: bool
 
     @property
     def members(self) -> Mapping[str, AnyMember]: ...
     @property
     def covered_since_us(self) -> int: ...
-    def present_members(self) -> Iterator[Any]:
-        """Yield the members."""
+    def present_members(self) -> Iterator[Any]: ...
 
 
 class CoordinatorAddresses(Stored):

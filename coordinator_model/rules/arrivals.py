@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.cluster_facts import SAME_OUTAGE_US, FailedConnections
 from coordinator_model.finding import CERTAIN, CLIENT, CONFIG, CONFIRMED, ERROR, HEURISTIC, INFO, OPERATOR, WARNING, Blame, Severity
-from coordinator_model.groups.arrivals import RUN_US, Arrival, Refusal, Stage
+from coordinator_model.groups.arrivals import RUN_US, Arrival, Refusal, Stage, process_subject
 from coordinator_model.groups.classic.assignment_checks import EXCLUSIVE_ASSIGNORS
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.classic.model import ClassicGroupModel
@@ -19,7 +19,7 @@ from coordinator_model.groups.epochs.data import EpochGroupData
 from coordinator_model.groups.epochs.kinds import CONSUMER
 from coordinator_model.groups.epochs.model import EpochGroup
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.evidence import client_text, process_of
+from coordinator_model.groups.evidence import process_of
 from coordinator_model.groups.records import ClientInfo, Member
 from coordinator_model.groups.requests import NO_TOPICS
 from coordinator_model.rules.base import Breach, Due, Matter, about_one, captured, severity_of_absence, the_client, timer_rule, who
@@ -57,7 +57,7 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     False alarms: A broker that is away for longer, and was named still.
     """
     patience_us = group.settings.standstill_ms * 1_000
-    told = set[str]()
+    processes = set[str]()
     for thread, client in group.arrivals.standing(Stage.REACHES, group.members):
         failed = group.facts.failed_connections(group.cluster, client.address, client.actor.address)
         is_near = failed is not None and failed.first_us - client.last_us <= SAME_OUTAGE_US  # else it is another client's
@@ -65,10 +65,10 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
         if not fails and not _looks_in_vain(client, patience_us):
             continue
         last_us = max(client.last_us, failed.last_us if failed is not None and fails else 0)
-        subject = _of_process(thread, client)
-        if subject in told:
+        subject = process_subject(thread, client)
+        if subject in processes:
             continue
-        told.add(subject)
+        processes.add(subject)
 
         def describe(
             subject: str = subject, client: Arrival = client, failed: FailedConnections | None = failed, last_us: int = last_us
@@ -87,12 +87,6 @@ def M_15(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
             )
 
         yield Due(last_us, subject, severity_of_absence(group), describe, last_us + 2 * RUN_US)
-
-
-def _of_process(thread: str, client: Arrival) -> str:
-    """Return by what a client is known of which the threads of Kafka Streams are one, as they fail alike."""
-    process = process_of(client.actor)
-    return thread if process == client.actor or client.instance_id is not None else client_text(process)
 
 
 def _looks_in_vain(client: Arrival, patience_us: int) -> bool:
@@ -133,12 +127,12 @@ def M_16(group: ClassicGroup | EpochGroupData) -> Iterator[Due]:
     False alarms: A client that has a group id and does not consume, such as one that reads the ends of partitions. A coordinator
         whose connections are not captured.
     """
-    told = set[str]()
+    processes = set[str]()
     for thread, client in group.arrivals.standing(Stage.REACHES, group.members):
-        subject = _of_process(thread, client)
-        if client.actor.connection not in group.connections or subject in told:
+        subject = process_subject(thread, client)
+        if client.actor.connection not in group.connections or subject in processes:
             continue
-        told.add(subject)
+        processes.add(subject)
         why = _no_topic(group, client)
         patience_us = group.settings.standstill_ms * 1_000 if why else _NEVER_JOINS_US
 

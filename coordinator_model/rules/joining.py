@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from coordinator_model.finding import BROKER, CERTAIN, CLIENT, CONFIG, ERROR, WARNING, Blame, Severity
-from coordinator_model.groups.arrivals import Arrival, Refusal, Stage
+from coordinator_model.groups.arrivals import Arrival, Refusal, Stage, process_subject
 from coordinator_model.groups.classic.group import ClassicGroup
 from coordinator_model.groups.epochs.data import EpochGroupData, partitions_text
 from coordinator_model.groups.epochs.kinds import CONSUMER, FEATURES, KIND_BY_API
 from coordinator_model.groups.epochs.records import EpochMember
-from coordinator_model.groups.evidence import client_text, process_of
+from coordinator_model.groups.evidence import process_of
 from coordinator_model.groups.protocol.epochs import TABLE
 from coordinator_model.groups.records import Removed
 from coordinator_model.rules.base import Breach, Due, Matter, severity_of_absence, the_client, timer_rule, who, whom
@@ -130,15 +130,14 @@ def _turned_back(group: ClassicGroup | EpochGroupData) -> dict[str, _TurnedBack]
         refused = client.refusal
         if refused is None or client.stage > Stage.JOINS:
             continue
-        actor = process_of(client.actor)
-        if actor == client.actor or client.instance_id is not None or refused.error in _ENDS_BY_ITSELF:
+        process = subject if refused.error in _ENDS_BY_ITSELF else process_subject(subject, client)
+        if process == subject:
             found[subject] = _TurnedBack(client, refused)
             continue
-        process = client_text(actor)
         threads, before = 1, found.get(process)
         if before is not None and before.refused.error == refused.error:
             threads, refused = before.threads + 1, _together(before.refused, refused)
-        found[process] = _TurnedBack(client._replace(actor=actor), refused, threads)
+        found[process] = _TurnedBack(client._replace(actor=process_of(client.actor)), refused, threads)
     return found
 
 

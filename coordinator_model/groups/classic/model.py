@@ -111,7 +111,7 @@ def _on_response(group: ClassicGroup, exchange: Exchange, body: Any) -> tuple[Ev
     if exchange.api_key != HEARTBEAT or exchange.error:
         errors = exchange.error_codes - {NONE}
         if errors and exchange.api_key in ASKED_OF_COORDINATOR:
-            events = (*events, Failed(exchange, errors))
+            events += (Failed(exchange, errors),)
         for tracker in _TRACKERS_OF[exchange.api_key](group):
             events += tracker.on_response(group, exchange, body)
         if isinstance(exchange.facts, CommitFacts) and any(isinstance(event, Verdict) for event in events):

@@ -144,8 +144,7 @@ class Assignments(Stored):
 
     def on_response(self, group: GroupData, exchange: Exchange, body: Any) -> tuple[Event, ...]:
         events = NOTHING
-        api_key = exchange.api_key
-        if api_key == JOIN_GROUP:
+        if exchange.api_key == JOIN_GROUP:
             newcomer = self.newcomers.pop(exchange.member_id, not exchange.member_id)
             if body.error_code == 0:
                 events = self._joined(group, exchange, body, newcomer=newcomer)
